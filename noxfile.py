@@ -57,7 +57,10 @@ ROOMS = (
     *("serving", "store", "verdict"),
 )
 QUICK = ("tests/architecture", *(f"tests/unit/{room}" for room in ROOMS))
-PARALLEL = ("pytest", "-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")  # in the order of tests/conftest.py
+IN_ORDER = ("pytest", "--dist", "loadfile", "--no-loadscope-reorder")  # that of tests/conftest.py
+PARALLEL = (*IN_ORDER, "-n", "auto")
+# A third of the time of tests with processes is waiting: for a deadline, a window of silence, a page.
+ONE_MORE = (*IN_ORDER, "-n", str(len(os.sched_getaffinity(0)) + 1))
 
 
 def _prepare(session: nox.Session, *groups: str) -> None:
@@ -154,11 +157,10 @@ def tests(session: nox.Session) -> None:
     _find_chromium(session)
     with ThreadPoolExecutor(1) as beside:  # they come over the network, and the tests compute
         environments = beside.submit(session.run, "python", "-m", "harness", "env", silent=True)
-        session.run(*PARALLEL, "-m", "not integration and not gpu and not slow", "tests", *session.posargs)
+        session.run(*ONE_MORE, "-m", "not integration and not gpu and not slow", "tests", *session.posargs)
     environments.result()
     real = ("--keep-zygotes", "tests/integration", *session.posargs)
-    more = ("-n", str(len(os.sched_getaffinity(0)) + 1))  # some wait, for windows of silence or a page
-    session.run(*PARALLEL, *more, "-m", "integration and not slow and not timed", *real)
+    session.run(*ONE_MORE, "-m", "integration and not slow and not timed", *real)
     session.run("pytest", "-m", "integration and timed and not slow", *real)
 
 

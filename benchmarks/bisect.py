@@ -264,7 +264,7 @@ def _fused_hang(pythons: tuple[str, str], folder: Path) -> Bar:
     smallest = min((len(culprit.nodes) for culprit in culprits if culprit.minimal), default=0)
     nodes = reduction.nodes if reduction is not None else 0
     mitigations = sum(mitigation.mitigates and bool(mitigation.prices) for mitigation in found.mitigations)
-    rewrites = sum(rewritten.fixes and rewritten.loads_in_old for rewritten in found.rewrites)
+    rewrites = sum(rewritten.fixes for rewritten in found.rewrites)
     return Bar(
         "hang once fused: minimal graph, switches, rewrite within 180 s",
         f"{smallest} of {nodes} nodes, {mitigations} mitigations priced, {rewrites} rewrites, {seconds:.0f} s",

@@ -10,7 +10,6 @@ if sys.version_info < (3, 11):  # noqa: UP036  so that it is said, where an olde
 
 
 def main() -> int:
-    """Run the command that was typed in this process and return its exit code."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         if number == signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _leave)

@@ -59,9 +59,7 @@ class Project:
         until: where the run ends, one of ``UNTIL``; empty: with everything that was planned.
         more: for how long a run that is resumed times what it left undecided, such as ``10min``; empty: as planned.
         policy_file: of ``--policy``.
-        arguments: the words of the command line.
         whole_fleet: False where one model is checked alone, of which policy asks no number of models and no scenarios.
-        progress: what is told while a command works.
     """
 
     folder: Path
@@ -90,20 +88,12 @@ class Project:
 
     @cached_property
     def table(self) -> dict[str, Any]:
-        """``[tool.compat]``, with what the command line set in it.
-
-        Raises:
-            ConfigError: the file is not TOML, or an assignment is wrong.
-        """
+        """``[tool.compat]`` with what the command line set. Raises ``ConfigError``: no TOML, or a bad assignment."""
         return merged(read_config(self.folder), assigned(self.assignments))
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings of a run.
-
-        Raises:
-            ConfigError: names the file or the option, the full key, what was expected and what was found.
-        """
+        """The settings of a run. Raises ``ConfigError``: file or option, full key, what was expected and found."""
         settings = load_settings(
             self.table,
             file=CONFIG,
@@ -120,10 +110,8 @@ class Project:
 
     @cached_property
     def given_policy(self) -> PolicySettings | None:
-        """The policy in the file that ``--policy`` names, relative to the working directory; None without one.
-
-        Raises:
-            ConfigError: there is no such file, it is wrong, or ``--set`` changes the policy that it replaces.
+        """The policy of ``--policy``, relative to the working directory. Raises ``ConfigError``: wrong, or beside
+        ``--set``.
         """
         if self.policy_file is None:
             return None
@@ -142,11 +130,8 @@ class Project:
     def waivers(self, settings: Settings | None = None, path: Path | None = None) -> tuple[Waiver, ...]:
         """Return the waivers of ``golden/waivers.toml``, none where there is no such file; or of ``path``.
 
-        Args:
-            settings: those that know the devices, where they are a plan's and not the project's.
-
-        Raises:
-            ConfigError: the file cannot be read, or an entry is wrong or names a device that nobody knows.
+        ``settings``: those that know the devices, where they are a plan's and not the project's. Raises
+        ``ConfigError``: the file cannot be read, or an entry is wrong or names a device that nobody knows.
         """
         if path is not None and not path.exists():
             raise ConfigError(f"{path} cannot be read: No such file", "name a file such as golden/waivers.toml")
@@ -176,11 +161,8 @@ class Project:
     def selected(self, known: GivenModels | None = None) -> GivenModels:
         """Return the models that ``-k`` means, for a plan.
 
-        Args:
-            known: those that there are, where something else than the command line and the configuration says it.
-
-        Raises:
-            SelectionError: the expression means none, or ``[tool.compat.computes_in]`` names none.
+        ``known``: those that there are, where something else than the command line and the configuration says it.
+        Raises ``SelectionError``: the expression means none, or ``[tool.compat.computes_in]`` names none.
         """
         known = known or self.models
         models = tuple(map(planned, select(known.models, self.expression)))
@@ -197,7 +179,6 @@ class Project:
 
     @cached_property
     def builder(self) -> EnvironmentBuilder:
-        """The one builder of environments."""
         return EnvironmentBuilder(
             default_environment_root(self.folder),
             progress=lambda name, text: self.progress.tick(f"{name}: {text}"),
@@ -235,11 +216,7 @@ class Project:
         )
 
     def releases(self, names: Sequence[str]) -> dict[str, EnvSpec]:
-        """Return what to build or use for each of ``names``.
-
-        Raises:
-            ConfigError: one is neither a release nor the NAME of an ``--env``, or an ``--env`` has another NAME.
-        """
+        """Return each named release's spec. Raises ``ConfigError``: no release or ``--env`` NAME, or a spare NAME."""
         unused = next((name for name in map(_name_of, self.environments) if name not in names), None)
         if unused is not None:
             raise ConfigError(f"--env {unused}: it is none of the releases", f"name it: --releases {unused} ...")
@@ -251,7 +228,6 @@ class Project:
         return frozenset(OTHER_SIDE) & set(map(_name_of, self.environments))
 
     def interpreters_for(self, name: str) -> list[str]:
-        """Return the arguments of ``--env`` for one release."""
         return [argument for argument in self.environments if _name_of(argument) == name]
 
     def libraries_for(self, name: str, names: Collection[str]) -> list[str]:
@@ -260,7 +236,6 @@ class Project:
 
     @property
     def reports(self) -> Path:
-        """Where runs are kept."""
         return Path(self.out).absolute() if self.out is not None else self.folder / "reports"
 
     @property
@@ -275,24 +250,17 @@ class Project:
 
     @property
     def waivers_path(self) -> Path:
-        """Where the project keeps its waivers."""
         return self.folder / "golden" / "waivers.toml"
 
     def golden_store(self, folder: str | None = None) -> GoldenStore:
-        """Return the golden records of the project, or those in ``folder``."""
         return GoldenStore(self.folder / (folder or "golden"))
 
     def command(self, *words: str) -> str:
-        """Return ``own_command`` of this project."""
         return own_command(self.folder, *words)
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Return the ``[tool.compat]`` table of a project; empty where there is none.
-
-    Raises:
-        ConfigError: the file is not TOML.
-    """
+    """Return a project's ``[tool.compat]``, empty without. Raises ``ConfigError``: the file is not TOML."""
     path = folder / CONFIG
     if not folder.is_dir():
         raise ConfigError(f"there is no project folder {folder}", "name one with --project, or leave that out")
@@ -341,16 +309,13 @@ def own_command(project: Path, *words: str) -> str:
     """Return a command of this very program, as it runs from any folder of this machine's shells.
 
     It names the interpreter, or the console script that was called, and the project: none depends on where it is typed
-    nor on what ``python`` is there. Every command that is printed begins with it.
-
-    Args:
-        words: what follows, each as the program is to get it; none: what commands begin with.
+    nor on what ``python`` is there. Every command that is printed begins with it. ``words``: what follows, each as the
+    program is to get it; none: what commands begin with.
     """
     return shlex.join([*started_by(), "--project", str(project.absolute()), *words])
 
 
 def started_by() -> list[str]:
-    """Return the words that start this program from any folder."""
     script = Path(sys.argv[0] if sys.argv else "")
     if script.name.startswith("torchscript-gate") and script.is_file():
         return [str(script.absolute())]
@@ -368,7 +333,6 @@ def shown_path(path: Path) -> str:
 
 
 def _cores() -> int:
-    """Return how many cores this process may use: those that it may run on, within the quota of its container."""
     allowed, granted = len(os.sched_getaffinity(0)), quota().cores
     return allowed if granted is None else max(1, min(allowed, math.ceil(granted)))
 

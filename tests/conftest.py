@@ -11,39 +11,46 @@ from harness.core.environment import Environment
 from tests.programs import stub
 
 LONG = (
-    "integration/startup/test_initialization.py",
-    "integration/static/test_corpus.py",
+    "integration/checks/startup/test_initialization.py",
+    "integration/checks/prediction/test_corpus.py",
     "integration/report/test_page.py",
     "integration/run/test_compat.py",
-    "integration/static/test_inspect.py",
-    "integration/diagnosis/test_bisect.py",
+    "integration/checks/prediction/test_inspect.py",
+    "integration/search/test_bisect.py",
     "integration/run/test_documented_commands.py",
-    "integration/models/test_hostile_files.py",
-    "integration/startup/test_planted_startup_defects.py",
+    "integration/artifacts/test_hostile_files.py",
+    "integration/checks/startup/test_planted_startup_defects.py",
     "integration/run/test_breaks.py",
-    "integration/static/test_genuine.py",
-    "integration/models/test_requests.py",
-    "integration/models/test_programs.py",
+    "integration/checks/prediction/test_genuine.py",
+    "integration/artifacts/test_requests.py",
+    "integration/artifacts/test_programs.py",
     "integration/worker/test_native_worker.py",
-    "integration/fleet/test_fleet.py",
-    "integration/successor/test_migrate.py",
-    "integration/models/test_seeded_corpus.py",
-    "integration/models/test_libraries.py",
+    "integration/apps/fleet/test_fleet.py",
+    "integration/checks/migration/test_migrate.py",
+    "integration/artifacts/test_seeded_corpus.py",
+    "integration/artifacts/test_libraries.py",
     "integration/report/test_fleet_page.py",
-    "integration/models/test_adopting.py",
+    "integration/artifacts/test_adopting.py",
     "integration/run/test_kill_storm.py",
-    "integration/models/test_own_models.py",
+    "integration/artifacts/test_own_models.py",
     "integration/run/test_interruption.py",
     "integration/run/test_resume.py",
-    "integration/releases/test_first_bad.py",
-    "integration/diagnosis/test_reduction.py",
-    "integration/golden/test_golden_bundles.py",
+    "integration/search/test_first_bad.py",
+    "integration/search/test_reduction.py",
+    "integration/apps/golden/test_golden_bundles.py",
     "unit/probing/test_runner.py",
-    "unit/diagnosis/reproduce/test_files.py",
-    "unit/hang/test_watchdog.py",
-    "unit/latency/test_round.py",
-    "unit/run/test_execute.py",
+    "unit/search/reproduce/test_files.py",
     "unit/environments/test_builder.py",
+    "unit/checks/hang/test_watchdog.py",
+    "unit/checks/hang/test_proof.py",
+    "unit/serving/test_scenarios.py",
+    "unit/apps/golden/test_records.py",
+    "unit/apps/doctor/test_gpus.py",
+    "unit/worker/test_script.py",
+    "unit/checks/startup/test_regression_or_not.py",
+    "unit/checks/latency/test_round.py",
+    "unit/plugin/test_items.py",
+    "unit/apps/upgrade/test_execute.py",
 )
 """Files that take longest, and those longest first: what begins late keeps one core alone at the end."""
 
@@ -58,7 +65,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files of ``LONG``, then those with the most tests; a file stays together."""
+    """Begin with the files of ``LONG``, then those with the most tests; a file stays together.
+
+    Raises:
+        pytest.UsageError: a file of ``LONG`` is gone: without it the order is silently another one.
+    """
+    gone = [name for name in LONG if not Path(__file__).parent.joinpath(name).is_file()]
+    if gone:
+        raise pytest.UsageError(f"LONG in {__file__} names {', '.join(gone)}, which are not there: name where they are")
     places = {f"tests/{name}": place for place, name in enumerate(LONG)}
     files = {item: item.nodeid.partition("::")[0] for item in items}
     tests = Counter(files.values())

@@ -33,12 +33,9 @@ LONGEST_VERSION_BYTES = 100
 def archive_identity(path: Path) -> tuple[str, str | None, str | None]:
     """Return (digest, archive version, operator version) of a TorchScript archive.
 
-    The digest is a sha256 over (member name without its root folder, content), in name order, without the
-    volatile members; so the same model saved under another file name has the same identity.
-
-    Raises:
-        ValueError: the file is not a readable zip archive, has two members of one name, or unpacks to far more than
-            it is.
+    The digest is a sha256 over (member name without its root folder, content), in name order, without the volatile
+    members; so the same model saved under another file name has the same identity. Raises ``ValueError``: the file is
+    not a readable zip archive, has two members of one name, or unpacks to far more than it is.
     """
     try:
         with path.open("rb") as stream:
@@ -58,10 +55,8 @@ class ArchiveFields(TypedDict):
 
 
 def archive_fields(path: Path) -> ArchiveFields:
-    """Return where an archive lies and what identifies it, as an ``Artifact`` has them.
-
-    Raises:
-        ValueError: as for ``archive_identity``.
+    """Return where an archive lies and what identifies it, as an ``Artifact`` has them; raises as
+    ``archive_identity``.
     """
     digest, archive_version, operator_version = archive_identity(path)
     return ArchiveFields(
@@ -74,7 +69,7 @@ def archive_fields(path: Path) -> ArchiveFields:
 
 
 def stream_identity(content: BinaryIO, size_bytes: int, path: Path) -> tuple[str, str | None, str | None]:
-    """Return the same for an open archive; errors name it by ``path``."""
+    """Return what ``archive_identity`` does, for an open archive; errors name it by ``path``."""
     digest = hashlib.sha256()
     versions: dict[str, str] = {}
     try:
@@ -105,11 +100,7 @@ def stream_identity(content: BinaryIO, size_bytes: int, path: Path) -> tuple[str
 
 
 def has_digest(digest: str, content: io.BufferedReader | io.BytesIO, size_bytes: int, path: Path) -> bool:
-    """Return whether open content has the ``Artifact.digest`` of a given file, which is of its bytes, or of an export.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Return whether open content has an ``Artifact.digest``: of a given file's bytes, or of an export."""
     if hashlib.file_digest(content, "sha256").hexdigest() == digest:
         return True
     content.seek(0)
@@ -120,7 +111,6 @@ def has_digest(digest: str, content: io.BufferedReader | io.BytesIO, size_bytes:
 
 
 def has_changed(artifact: Artifact) -> bool:
-    """Return whether the file of an artifact, or its recorded inputs, are other ones by now than were probed."""
     path, inputs = Path(artifact.path), Path(artifact.inputs_dir)
     try:
         with path.open("rb") as content:
@@ -131,10 +121,8 @@ def has_changed(artifact: Artifact) -> bool:
 
 
 def artifact_of(declaration: ModelDeclaration, export: ProbeResult) -> Artifact:
-    """Return the artifact that a completed export left in its folder.
-
-    Raises:
-        ValueError: the saved file is not a readable archive.
+    """Return the artifact that a completed export left in its folder. Raises ``ValueError``: it is no readable
+    archive.
     """
     folder = Path(export.directory)
     exported = export.data["exported"]
@@ -151,7 +139,6 @@ def artifact_of(declaration: ModelDeclaration, export: ProbeResult) -> Artifact:
 
 
 def inputs_digest(folder: Path) -> str:
-    """Return the sha256 over the recorded inputs: index and bytes."""
     digest = hashlib.sha256()
     for name in (wire.TENSORS_INDEX, wire.TENSORS_BIN):
         with (folder / name).open("rb") as stream:
@@ -161,7 +148,6 @@ def inputs_digest(folder: Path) -> str:
 
 
 def uncovered(declaration: ModelDeclaration, artifact: Artifact) -> tuple[str, ...]:
-    """Return the operators that the declaration promises and the artifact does not contain."""
     present = {operator.partition(".")[0] for operator in artifact.operators}
     return tuple(operator for operator in declaration.covers if operator not in present)
 
@@ -171,11 +157,7 @@ WITHOUT_VALUES = "extracted out without a trace: only the types of its inputs ar
 
 
 def extracted_artifact(artifact: Artifact, order: ExtractOrder, extraction: ProbeResult) -> Artifact:
-    """Return the part extracted from ``artifact``, under its name, with the traced values as its one request.
-
-    Raises:
-        ValueError: the saved file is not a readable archive.
-    """
+    """Return the part extracted from ``artifact``, under its name, with the traced values as its one request."""
     folder = Path(extraction.directory)
     called = order.beside is not None
     return Artifact(
@@ -215,10 +197,8 @@ def _node(node: Mapping[str, Any]) -> TracedNode:
 
 
 def rewritten_artifact(artifact: Artifact, probe: ProbeResult) -> Artifact:
-    """Return ``artifact`` as it was rewritten, with the same requests.
-
-    Raises:
-        ValueError: the saved file is not a readable archive.
+    """Return ``artifact`` as it was rewritten, with the same requests. Raises ``ValueError``: it is no readable
+    archive.
     """
     return replace(artifact, **archive_fields(Path(probe.directory) / f"{artifact.model}.pt"))
 
@@ -233,11 +213,7 @@ def keep_rewritten(artifact: Artifact, folder: Path) -> Path:
 
 
 def uncalled_methods(named: Sequence[str], adopted: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return, for each method in ``named`` without an input set, why it is not called.
-
-    Args:
-        adopted: the worker's mark of that name: ``input_sets`` and ``given_up``.
-    """
+    """Return why each ``named`` method without an input set is not called; ``adopted``: the worker's mark."""
     called = {"forward" if method == wire.KEYWORDS_METHOD else method for _, method in adopted["input_sets"]}
     why = dict(adopted.get("given_up", ()))
     return tuple(why.get(method, f"{method}: no request asks it") for method in named if method not in called)
@@ -246,10 +222,8 @@ def uncalled_methods(named: Sequence[str], adopted: Mapping[str, Any]) -> tuple[
 def adopted(declaration: ModelDeclaration, kept: file_copies.Kept, adoption: ProbeResult) -> Artifact:
     """Return the artifact made from an adopted file, without inputs if the adoption failed.
 
-    Versions and operators come from static reading, and are empty where that finds none.
-
-    Raises:
-        CannotRead: the file cannot be read any more.
+    Versions and operators come from static reading, and are empty where that finds none. Raises ``CannotRead``: the
+    file cannot be read any more.
     """
     inputs = Path(adoption.directory) / "inputs"
     mark = adoption.data.get("adopted") or _without_inputs(adoption, inputs)
@@ -293,11 +267,7 @@ def _names_of_operators(facts: ArchiveFacts) -> tuple[str, ...]:
 
 
 def saved_again(artifact: Artifact, resaving: ProbeResult) -> Artifact:
-    """Return ``artifact`` as another release has saved it again, with the same inputs.
-
-    Raises:
-        CannotRead: the file cannot be read.
-    """
+    """Return ``artifact`` as another release has saved it again, same inputs. Raises ``CannotRead``."""
     path = Path(resaving.directory) / f"{artifact.model}{artifact.kind.suffix}"
     with files.opened(str(path)) as source:
         return replace(artifact, path=str(path), digest=file_copies.digest_of(source), size_bytes=source.size)
@@ -318,10 +288,7 @@ FOLDER, SUFFIX = "code/", ".py"
 
 
 def archive_code(path: str) -> str:
-    """Return the text of all code files, each under a comment with its name where there are several.
-
-    Empty where the archive cannot be read, or has more code than a reader would look at.
-    """
+    """Return all code files, each under a comment with its name; empty if unreadable or more than a reader reads."""
     try:
         with files.opened(path) as source:
             directory = read_directory(source, LIMITS)

@@ -52,11 +52,7 @@ MODE = 0o100644 << 16
 
 
 def bundle_declaration(path: Path) -> ModelDeclaration:
-    """Return the model that a bundle holds; only its ``record.json`` is read.
-
-    Raises:
-        GoldenError: it is no bundle, damaged, hostile, or of a later version.
-    """
+    """Return the model in a bundle, by its ``record.json``. Raises ``GoldenError``: damaged, or a later version."""
     path = path.absolute()
     bundle, digest = _read(path)
     return ModelDeclaration(
@@ -109,11 +105,7 @@ def contradiction(bundle: GoldenRecord) -> str:
 
 
 def artifact_window(source: files.FileSource) -> "Window":
-    """Return the artifact in a bundle, to be read in place.
-
-    Raises:
-        CannotRead: the bundle is damaged.
-    """
+    """Return the artifact in a bundle, to be read in place. Raises ``CannotRead``: the bundle is damaged."""
     begin, size = _OpenBundle(source, _members(source)).place(ARTIFACT)
     return Window(source, begin, size)
 
@@ -127,7 +119,6 @@ class Window:
     size: int
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return up to ``length`` bytes from ``offset``."""
         return self.source.read(self.begin + offset, max(0, min(length, self.size - offset)))
 
 
@@ -140,7 +131,6 @@ class _OpenBundle:
         return read_member(self.source, self.members[RECORD], LARGEST_RECORD, LIMITS)
 
     def place(self, name: str) -> tuple[int, int]:
-        """Return where the bytes of a member begin, and how many they are."""
         member = self.members[name]
         head = self.source.read(member.offset, LOCAL_BYTES)
         if len(head) < LOCAL_BYTES or head[:4] != LOCAL:
@@ -200,11 +190,9 @@ def _read(path: Path) -> tuple[GoldenRecord, str]:
 
 
 def write_bundle(folder: Path, record: GoldenRecord, artifact: Artifact, remembered: Remembered) -> Path:
-    """Write ``folder/NAME.gate`` and return its path; raises as ``write_record``, and
+    """Write ``folder/NAME.gate`` and return its path; raises as ``write_record``, and if the folder cannot be written.
 
-    Raises:
-        RunDirError: the folder cannot be written, or the disk is full.
-        GoldenError: no gate would read it: its record is beyond ``LARGEST_RECORD``.
+    Raises ``GoldenError``: no gate would read it, as its record is beyond ``LARGEST_RECORD``.
     """
     path = folder / f"{record.model}{SUFFIX}"
     part = folder / f".{path.name}.{os.getpid()}.part"
@@ -238,8 +226,6 @@ def _add(archive: zipfile.ZipFile, name: str, chunks: Iterable[bytes]) -> str:
 
 
 class BundleStore:
-    """The bundles among some models, read in place."""
-
     def __init__(self, models: Iterable[ModelDeclaration]) -> None:
         bundles = [(model, model.given) for model in models if model.given is not None and model.given.bundle]
         self._paths = {model.name: Path(given.path) for model, given in bundles}
@@ -247,21 +233,15 @@ class BundleStore:
         self._read: dict[str, GoldenRecord] = {}
 
     def title(self) -> str:
-        """Return what made the bundles: ``golden bundle made by torch 2.1.2``."""
         made = sorted({f"torch {self.record(name).producer.torch}" for name in self._paths})
         some = f"{made[0]} and {len(made) - 1} more" if len(made) > 2 else " and ".join(made)
         return f"golden bundle{'s' if len(self._paths) > 1 else ''} made by {some}"
 
     def names(self) -> tuple[str, ...]:
-        """Return the models that are bundles."""
         return tuple(sorted(self._paths))
 
     def record(self, model: str) -> GoldenRecord:
-        """Return what the bundle of ``model`` says of itself; it is read once.
-
-        Raises:
-            GoldenError: there is none, it is damaged, or another one than when the run was planned.
-        """
+        """Return what the bundle says of itself, read once. Raises ``GoldenError``: damaged, or not as planned."""
         if model not in self._read:
             path = self._path(model)
             bundle, digest = _read(path)
@@ -271,16 +251,12 @@ class BundleStore:
         return self._read[model]
 
     def trust(self, models: Sequence[str]) -> tuple[Trust, ...]:
-        """Return nothing: bundles are not accepted by anybody here; each says what made it."""
+        """Return nothing: nobody has accepted a bundle here; each says what made it."""
         del models
         return ()
 
     def unpack(self, model: str, destination: Path) -> Artifact:
-        """Write the bundle's files under ``destination``, all verified; return the artifact.
-
-        Raises:
-            GoldenError: it is damaged, or its outputs are none.
-        """
+        """Write the bundle's files, all verified; return the artifact. Raises ``GoldenError``: damaged."""
         path, record = self._path(model), self.record(model)
         try:
             with _opened(path) as bundle:
@@ -296,7 +272,6 @@ class BundleStore:
         return artifact
 
     def remembered(self, model: str, folder: Path) -> Remembered:
-        """Return what the old release answered, from where ``unpack`` wrote it."""
         return remembered_of(self.record(model), folder / VALUES)
 
     def _path(self, model: str) -> Path:

@@ -4,6 +4,7 @@
 """
 
 import ast
+import functools
 import hashlib
 import itertools
 import math
@@ -47,7 +48,6 @@ def combinations(grid: Grid) -> Iterator[dict[str, GridValue]]:
 
 
 def too_large(grid: Grid) -> str:
-    """Return why a grid is refused for its size; empty if it is not."""
     models = math.prod(len(values) for values in grid.values())
     return f"the grid has {models} combinations" if models > MOST_MODELS else ""
 
@@ -58,11 +58,7 @@ def joined(name: str, arguments: Mapping[str, GridValue]) -> str:
 
 
 def filled(text: str, arguments: Mapping[str, GridValue]) -> str:
-    """Return ``text`` with each ``{parameter}`` replaced by its value, as in the model's name.
-
-    Raises:
-        KeyError: with the parameter that the grid does not have.
-    """
+    """Return ``text`` with each ``{parameter}`` replaced. Raises ``KeyError``: the grid does not have it."""
     return re.sub(PLACEHOLDER, lambda match: _word(arguments[match[1]]), text)
 
 
@@ -173,24 +169,19 @@ ON_FUNCTION: Final = "write it as a decorator with arguments, above a function a
 
 
 class Decoration(NamedTuple):
-    """One decorator of ours: which one, its line, and the values of its arguments."""
-
     decorator: str
     line: int
     values: dict[str, Any]
 
 
+@functools.lru_cache(
+    maxsize=4096
+)  # a run reads the same folders for its models, its planted defects and what has changed
 def read_declarations(text: str, *, source: str, module: str, package_root: str) -> tuple[ModelDeclaration, ...]:
     """Return the models that a fixture file declares, in the order of its lines; none for a file without any.
 
-    Args:
-        text: the file's source.
-        source: its path relative to ``package_root``, for messages.
-        module: its dotted name.
-        package_root: absolute folder that makes the name importable.
-
-    Raises:
-        FixtureError: ``source:line``, what was expected and what to do.
+    ``package_root`` is the absolute folder that makes the name importable. Raises ``FixtureError``: ``source:line``,
+    what was expected and what to do.
     """
     tree = _parse(text, source)
     names = _local_names(tree)
@@ -219,10 +210,10 @@ def merge_catalogue(declarations: Iterable[ModelDeclaration]) -> tuple[ModelDecl
     catalogue = sorted(declarations, key=lambda model: (model.package_root, model.source, model.line))
     by_name: dict[str, ModelDeclaration] = {}
     for model in catalogue:
-        first = by_name.setdefault(model.name, model)
-        if first is not model:
-            message = f'model "{model.name}" is already declared at {first.where}'
+        if model.name in by_name:
+            message = f'model "{model.name}" is already declared at {by_name[model.name].where}'
             raise FixtureError(f"{model.where}: {message}", "cells and goldens hang off the name: rename one")
+        by_name[model.name] = model
     for model in catalogue:
         if model.planted_defect is None:
             continue

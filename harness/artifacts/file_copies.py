@@ -44,11 +44,8 @@ def keep(declaration: ModelDeclaration, folder: Path) -> Kept:
     """Return the file under ``folder`` that is the given artifact of ``declaration`` for the run and its reruns.
 
     It is named by its content, read-only, and independent of the original: blocks are shared where the file system can
-    do that, else copied; a file too large to copy is linked, and keeps its permissions.
-
-    Raises:
-        CannotRead: it is gone, may not be read, or is another file than was planned.
-        OSError: there is no room for a copy.
+    do that, else copied; a file too large to copy is linked, and keeps its permissions. Raises ``CannotRead``: it is
+    gone, may not be read, or is another file than was planned; ``OSError``: there is no room for a copy.
     """
     given = declaration.given
     assert given is not None
@@ -88,10 +85,8 @@ def kept_before(declaration: ModelDeclaration, folder: Path) -> Path | None:
 def by_content(declaration: ModelDeclaration, kept: Kept) -> ModelDeclaration:
     """Return the declaration as a request has it: with the kept file, and nothing that depends on when it was written.
 
-    The digest covers the bytes of the file of requests too.
-
-    Raises:
-        CannotRead: the requests cannot be read, or are others than were planned.
+    The digest covers the bytes of the file of requests too. Raises ``CannotRead``: the requests cannot be read, or are
+    others than were planned.
     """
     given = declaration.given
     assert given is not None
@@ -112,7 +107,6 @@ def _request_files(inputs: str) -> list[str]:
 
 
 def _digest_now(paths: Sequence[str], given: GivenArtifact) -> str:
-    """Return the digest of files; empty where there are none, or one cannot be read."""
     try:
         return _digest(paths, given)
     except CannotRead:
@@ -120,11 +114,7 @@ def _digest_now(paths: Sequence[str], given: GivenArtifact) -> str:
 
 
 def _digest(paths: Sequence[str], given: GivenArtifact) -> str:
-    """Return the sha256 of a file, of several that of their digests.
-
-    Raises:
-        CannotRead: one cannot be read.
-    """
+    """Return the sha256 of a file, of several that of their digests. Raises ``CannotRead``: one cannot be read."""
     digests = []
     for path in paths:
         with files.opened(path, given.within) as source:

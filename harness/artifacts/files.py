@@ -29,10 +29,8 @@ class FileSource:
     size: int
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return up to ``length`` bytes from ``offset``.
-
-        Raises:
-            CannotRead: the disk refuses, or there is no such offset.
+        """Return up to ``length`` bytes from ``offset``. Raises ``CannotRead``: the disk refuses, or there is no such
+        offset.
         """
         try:
             return os.pread(self.descriptor, length, offset)
@@ -48,7 +46,6 @@ class FoundFile(NamedTuple):
 
     @property
     def named(self) -> bool:
-        """Whether the user named it rather than a folder or a pattern."""
         return not self.within
 
 
@@ -58,11 +55,7 @@ def leads_out(path: str, within: str) -> bool:
 
 
 def real_path(path: str, within: str) -> str:
-    """Return the real path of a file that was found in the folder ``within``, if in one.
-
-    Raises:
-        CannotRead: a link in it leads out of that folder.
-    """
+    """Return a file's real path. Raises ``CannotRead``: a link leads out of the folder ``within``."""
     real = os.path.realpath(path)
     if leads_out(real, within):
         raise CannotRead("leads_out", f"is a link that leads out of {within}")
@@ -123,7 +116,6 @@ def find_files(names: Sequence[str]) -> tuple[FoundFile, ...]:
 
 
 def _named_folder(name: str) -> str:
-    """Return the folder that a name means: itself, or where a pattern begins; links below it may lead out of it."""
     if os.path.isdir(name):  # noqa: PTH112  as above
         return name
     parts = Path(name).parts
@@ -132,7 +124,6 @@ def _named_folder(name: str) -> str:
 
 
 def _is_there(name: str) -> bool:
-    """Return whether there is such a file, a dangling link, or something that may not be read."""
     try:
         os.lstat(name)
     except PermissionError:
@@ -185,11 +176,7 @@ def format_of(path: str) -> ArchiveFormat | None:
 
 
 def kind_of(path: str, within: str = "") -> ArtifactKind:
-    """Return what a file is, by its content; by its suffix where that cannot be read.
-
-    Args:
-        within: see ``opened``.
-    """
+    """Return what a file is, by its content; by its suffix where that cannot be read; ``within``: see ``opened``."""
     try:
         with opened(path, within) as source:
             recognised, directory = recognise(source, LIMITS)

@@ -28,13 +28,9 @@ ZOO = PLANTED_DEFECTS.with_name("zoo")
 def read_fixtures(folder: Path, *, subfolders: bool = True) -> tuple[ModelDeclaration, ...]:
     """Return every model declared in the Python files of ``folder``, in the order of files and lines.
 
-    Args:
-        folder: where to look.
-        subfolders: whether the folders in it are read too. ``PLANTED_DEFECTS`` has one with a corpus of seeded faults,
-            which calibration plants and no ordinary run.
-
-    Raises:
-        FixtureError: the folder does not exist or declares nothing, or a file cannot be read as declarations.
+    ``subfolders``: whether the folders in it are read too. ``PLANTED_DEFECTS`` has one with a corpus of seeded faults,
+    which calibration plants and no ordinary run. Raises ``FixtureError``: the folder does not exist or declares
+    nothing, or a file cannot be read as declarations.
     """
     if not folder.is_dir():
         raise FixtureError(f"there is no fixture folder {folder}", "name a folder of fixture files with --fixtures")
@@ -50,14 +46,8 @@ def read_fixtures(folder: Path, *, subfolders: bool = True) -> tuple[ModelDeclar
 def read_sources(paths: Iterable[Path], root: Path, *, package_root: str | None = None) -> list[ModelDeclaration]:
     """Return every model that the files ``paths`` declare, which lie below ``root``.
 
-    Args:
-        paths: Python files.
-        root: the folder from which their dotted names count.
-        package_root: what goes onto ``sys.path`` of the exporter, if not ``root``; empty: nothing, and ``source`` is an
-            absolute path.
-
-    Raises:
-        FixtureError: a file cannot be read as declarations.
+    ``package_root``: what goes onto ``sys.path`` of the exporter, if not ``root``; empty: nothing, and ``source`` is an
+    absolute path. Raises ``FixtureError``: a file cannot be read as declarations.
     """
     declarations: list[ModelDeclaration] = []
     place = str(root) if package_root is None else package_root
@@ -118,7 +108,6 @@ def declared_in(name: str, project: Path) -> tuple[ModelDeclaration, ...]:
         name: a folder, relative to ``project`` if it is relative; else a dotted name, searched in the project, its
             ``src``, PYTHONPATH and the path of this Python; else an entry point, whose value is a dotted name; else
             ``zoo``, the models that came with the gate.
-        project: the user's project.
 
     Returns:
         Declarations. What lies in an environment's own folder of packages has an empty ``package_root``: that folder

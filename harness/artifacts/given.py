@@ -54,7 +54,6 @@ def finished(model: ModelDeclaration) -> ModelDeclaration:
 
 
 def source_digest(model: ModelDeclaration) -> str:
-    """Return a digest of a given model's files: of their paths, sizes and times of change."""
     assert model.given is not None
     paths = [model.given.path, model.given.inputs]
     if model.source.endswith(".toml"):
@@ -64,7 +63,6 @@ def source_digest(model: ModelDeclaration) -> str:
 
 
 def is_unchanged(model: ModelDeclaration) -> bool:
-    """Whether the files of a given model are those that it was planned with."""
     assert model.given is not None
     if not model.given.bundle:
         return source_digest(model) == model.source_digest
@@ -75,11 +73,7 @@ def is_unchanged(model: ModelDeclaration) -> bool:
 
 
 def requests_beside(path: str) -> str:
-    """Return the file with the requests of the artifact at ``path``; empty where there is none.
-
-    Raises:
-        ConfigError: there are two.
-    """
+    """Return the file with an artifact's requests, empty without. Raises ``ConfigError``: there are two."""
     stem = Path(path).with_suffix("")
     there = [name for name in (f"{stem}{REQUESTS}{suffix}" for suffix in REQUEST_SUFFIXES) if os.path.lexists(name)]
     if len(there) > 1:
@@ -94,10 +88,7 @@ def is_request_file(path: str) -> bool:
 
 
 def what_else(path: str) -> str:
-    """Return what a file is if it is certainly no TorchScript and no .pt2, and what to do; empty if it may load.
-
-    Its code is not read: the static check does that after adoption.
-    """
+    """Return what a file is if surely no TorchScript or .pt2, and what to do; else empty. Its code is not read."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -111,7 +102,6 @@ def what_else(path: str) -> str:
 
 
 def why_unreadable(path: str) -> str:
-    """Return why a file cannot be opened; empty if it can."""
     try:
         with opened(path):
             return ""
@@ -128,7 +118,6 @@ def _size_and_time(path: str) -> tuple[int, int]:
 
 
 def shown(path: str) -> str:
-    """Return ``path`` for a message."""
     return path if path.isprintable() else ascii(path)
 
 
@@ -140,9 +129,8 @@ NEAR: Final = 0.5
 def orphan_notes(models: Sequence[ModelDeclaration], names: Sequence[str]) -> tuple[str, ...]:
     """Return a note for each file that is named like requests and belongs to no artifact.
 
-    Args:
-        models: given models; the folders of their files are searched.
-        names: what the user named; folders among these are searched with everything below them.
+    ``models``: given models; the folders of their files are searched; ``names``: what the user named; folders among
+    these are searched with everything below them.
     """
     given = [model.given for model in models if model.given is not None]
     used = {os.path.realpath(item.inputs) for item in given if item.inputs}
@@ -182,7 +170,6 @@ def _request_files(paths: Sequence[str], names: Sequence[str]) -> Iterator[str]:
 
 
 def _listed(paths: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield folders, absolute, with the names of their files."""
     for name in names:
         for root, _, files in os.walk(os.path.abspath(name)):  # noqa: PTH100  nothing where it is no folder
             yield root, files
@@ -286,7 +273,6 @@ def _read(path: str) -> tuple[ModelDeclaration, ...]:
 
 
 def _check(model: ModelDeclaration, manifest: str, text: str) -> None:
-    """Refuse a model of a manifest whose files are not there or are no artifact."""
     assert model.given is not None
     path, inputs_path = (
         where(f"{manifest}:{line_of(text, model.line, key)}" if model.line else manifest, model.name, key)
@@ -307,7 +293,6 @@ def _check(model: ModelDeclaration, manifest: str, text: str) -> None:
 
 
 def _unmentioned(manifest: str, path: str, models: Sequence[ModelDeclaration]) -> Iterator[str]:
-    """Yield a note if a folder with a manifest holds artifacts that it does not name."""
     if not os.path.isdir(path):  # noqa: PTH112
         return
     named = {os.path.realpath(model.given.path) for model in models if model.given is not None}

@@ -57,11 +57,7 @@ def can_have_folder(model: str) -> bool:
 
 
 def index_bytes(folder: Path) -> bytes | None:
-    """Return what lies in the index under ``folder``; None if there is none.
-
-    Raises:
-        RunDirError: it cannot be read.
-    """
+    """Return what lies in the index under ``folder``; None without one. Raises ``RunDirError``: unreadable."""
     path = folder / INDEX
     try:
         return path.read_bytes()
@@ -72,11 +68,7 @@ def index_bytes(folder: Path) -> bytes | None:
 
 
 def parsed_index(data: bytes | None, folder: Path) -> Mapping[str, IndexEntry]:
-    """Return the accepted records that the bytes of an index name, by model.
-
-    Raises:
-        GoldenError: it is damaged, of another schema, or names what can be no record.
-    """
+    """Return the accepted records by model. Raises ``GoldenError``: a damaged index, or one of another schema."""
     if data is None:
         return {}
     path = folder / INDEX

@@ -70,50 +70,35 @@ class Why:
 
 
 class GoldenStore:
-    """The ``golden/`` folder: reads records, takes proposals, decides about them."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._read: tuple[bytes | None, Mapping[str, IndexEntry]] | None = None
 
     def exists(self) -> bool:
-        """Whether the folder is there, with or without records in it."""
         return self.folder.is_dir()
 
     def title(self) -> str:
-        """Return what the report calls them."""
         return "golden records"
 
     def names(self) -> tuple[str, ...]:
-        """Return the models that have an accepted record."""
         return tuple(self.entries())
 
     def entries(self) -> Mapping[str, IndexEntry]:
-        """Return the accepted records with their reasons; the index is parsed again only if a byte changed.
-
-        Raises:
-            GoldenError: it is damaged, or from another version.
-        """
+        """Return the accepted records with reasons; parsed again only if a byte changed. Raises ``GoldenError``."""
         now = index_bytes(self.folder)
         if self._read is None or self._read[0] != now:
             self._read = (now, parsed_index(now, self.folder))
         return self._read[1]
 
     def trust(self, models: Sequence[str]) -> tuple[Trust, ...]:
-        """Return why the records of ``models`` are trusted, for those that have one."""
         entries = self.entries()
         return tuple(_trust(name, entries[name]) for name in models if name in entries)
 
     def proposed(self) -> tuple[str, ...]:
-        """Return the models whose proposal waits to be accepted."""
         return tuple(sorted(path.parent.name for path in (self.folder / PROPOSED).glob(f"*/{RECORD}")))
 
     def record_folder(self, model: str) -> Path:
-        """Return the folder of the accepted record of ``model``.
-
-        Raises:
-            GoldenError: there is none.
-        """
+        """Return the folder of the accepted record of ``model``. Raises ``GoldenError``: there is none."""
         entry = self.entries().get(model)
         if entry is None:
             raise GoldenError(f"there is no golden record of {model}", "propose one: golden propose RUN")
@@ -123,11 +108,7 @@ class GoldenStore:
         return self.folder / RECORDS / model / sha256[:DIGITS]
 
     def record(self, model: str) -> GoldenRecord:
-        """Return an accepted record, every byte of it verified against the index.
-
-        Raises:
-            GoldenError: there is none, or it is not what was accepted.
-        """
+        """Return an accepted record, every byte verified. Raises ``GoldenError``: there is none, or another one."""
         folder, entry = self.record_folder(model), self.entries()[model]
         refuse_links([folder.parent])
         record = accepted_record(folder, model, entry.sha256)
@@ -141,27 +122,18 @@ class GoldenStore:
         return record
 
     def outputs(self, model: str) -> Outputs:
-        """Return the golden outputs of ``model``; large tensors are samples."""
         return outputs_of(self.record_folder(model), self.record(model))
 
     def unpack(self, model: str, destination: Path) -> Artifact:
-        """Write the record's artifact and inputs where a worker can read them; return the artifact.
-
-        Its path is empty if it was too large to keep (over 256 KiB).
-        """
+        """Write artifact and inputs for a worker; return the artifact, without a path if over 256 KiB and not kept."""
         record = self.record(model)
         return lay_out(record, destination, laid_out_chunks(self.record_folder(model), record))
 
     def remembered(self, model: str, folder: Path) -> Remembered:
-        """Return the golden outputs, from where ``unpack`` wrote them: a record that is kept here has no others."""
         return remembered_of(self.record(model), folder / VALUES)
 
     def proposal(self, model: str) -> tuple[GoldenRecord, str, Outputs]:
-        """Return a waiting proposal, the sha256 of its ``record.json``, and its outputs; its files are verified.
-
-        Raises:
-            GoldenError: there is none, or its files are not those that were proposed.
-        """
+        """Return a verified proposal: record, sha256 of ``record.json``, outputs. Raises ``GoldenError``."""
         folder = self.folder / PROPOSED / model
         if model not in self.proposed():
             waiting = ", ".join(self.proposed()) or "none"
@@ -174,12 +146,9 @@ class GoldenStore:
     ) -> Path | None:
         """Write a proposal from an artifact with its recorded inputs and its golden outputs; return its folder.
 
-        None if the accepted record says the same already: then nothing waits. It takes the place of an earlier proposal
-        once it is whole and verified; one that is refused leaves nothing.
-
-        Raises:
-            GoldenError: artifact or inputs are other ones by now than gave the outputs, or it has no proper name.
-            RunDirError: it cannot be written.
+        None if the accepted record says the same already. The proposal replaces an earlier one once it is whole and
+        verified; one that is refused leaves nothing. Raises ``GoldenError``: artifact or inputs changed since they gave
+        the outputs, or the name cannot be a folder's; ``RunDirError``: it cannot be written.
         """
         if not can_have_folder(artifact.model):
             raise GoldenError(f"{artifact.model!a:.100} is no name of a model", "name it as the project declares it")
@@ -233,13 +202,9 @@ class GoldenStore:
     def accept(self, models: Sequence[str], why: Why, compared: Mapping[str, str] | None = None) -> None:
         """Make proposals the records of their models, all of them by one write of the index.
 
-        Args:
-            compared: sha256 of the ``record.json`` of those that somebody looked at.
-
-        Raises:
-            GoldenError: there is no such proposal, its files are not those that were proposed, or it is another one
-                than was compared; then nothing changed.
-            RunDirError: something cannot be written.
+        ``compared``: sha256 of the ``record.json`` of those that somebody looked at. Raises ``GoldenError``: there is
+        no such proposal, its files are not those that were proposed, or it is not the one that was compared; then
+        nothing changed. ``RunDirError``: something cannot be written.
         """
         with locked(self.folder):
             before = self.entries()

@@ -17,11 +17,7 @@ MOST_FOLDERS = 5000
 
 
 class ImportedSource:
-    """Digests, each folder read once: a run must not mix two states of the same source.
-
-    Attributes:
-        too_many: folders with more source than is read, in the order met.
-    """
+    """Digests, each folder read once, as a run must not mix states; ``too_many``: folders with too much source."""
 
     def __init__(self) -> None:
         self.too_many: list[Path] = []
@@ -29,10 +25,7 @@ class ImportedSource:
         self._lock = threading.Lock()
 
     def __call__(self, declaration: ModelDeclaration) -> str | None:
-        """Return a digest of what the factory or the file of requests may import; empty if that is nothing.
-
-        None if it cannot be known: there is too much, or it cannot be read.
-        """
+        """Return a digest of what may be imported; empty if nothing, None if it cannot be known (unread, too much)."""
         place = _place(declaration)
         if place is None:
             return ""
@@ -45,7 +38,6 @@ class ImportedSource:
 
 
 def _place(declaration: ModelDeclaration) -> Path | None:
-    """Return the file or folder whose source counts."""
     if declaration.given is not None:
         inputs = declaration.given.inputs
         return Path(inputs).parent if inputs.endswith(".py") else None
@@ -73,7 +65,6 @@ def _digest(place: Path) -> str | None:
 
 
 def _source_below(folder: Path) -> list[Path] | None:
-    """Return the ``.py`` files that an import could reach, sorted; None where there are more than ``MOST_FILES``."""
     paths = []
     for count, (where, names) in enumerate(_folders(folder)):
         paths += [where / name for name in names if name.endswith(".py") and (where / name).is_file()]

@@ -55,7 +55,6 @@ def read_manifest(text: str, *, file: str, folder: str) -> tuple[ModelDeclaratio
     """Return the models that a manifest names, in its order, without reading their files.
 
     Args:
-        text: the manifest.
         file: its path as messages name it.
         folder: the absolute folder that it lies in: its paths are relative to that.
 
@@ -96,7 +95,6 @@ def line_of(text: str, header: int, key: str) -> int:
 
 
 def _at_its_key(error: FixtureError, text: str, file: str, header: int) -> FixtureError:
-    """Return the error of a table with the line of the key that it names, if that can be found."""
     begin = f"{file}:{header}: "
     match = re.match(r'model (?:"[^"]*"|\d+)\.([\w-]+)', error.message.removeprefix(begin))
     if not header or match is None:
@@ -193,9 +191,8 @@ ABOVE: Final = "# Written by the gate, for the command that its report prints."
 def manifest_text(model: ModelDeclaration, *, path: str, inputs: str = "") -> str:
     """Return a manifest of ``model`` alone, with other paths than declared.
 
-    Args:
-        path: of the artifact, relative to the manifest.
-        inputs: of the file with its requests, likewise; empty if it has none.
+    ``path``: of the artifact, relative to the manifest; ``inputs``: of the file with its requests, likewise; empty if
+    it has none.
     """
     assert model.given is not None
     lines = [ABOVE, "[[models]]", f"name = {text_of(model.name)}", f"path = {text_of(path)}"]
@@ -225,16 +222,11 @@ def text_of(value: str) -> str:
 
 
 def manifest_beside(artifact: Artifact) -> Path:
-    """Return the path of the manifest of ``artifact``."""
     return Path(artifact.path).with_name(MANIFEST)
 
 
 def write_manifest(model: ModelDeclaration, artifact: Artifact) -> None:
-    """Write what is known of ``model`` beside ``artifact``, with the inputs that were recorded.
-
-    Raises:
-        OSError: the disk is full.
-    """
+    """Write what is known of ``model`` beside ``artifact``, with the recorded inputs. Raises ``OSError``."""
     path = manifest_beside(artifact)
     index = Path(artifact.inputs_dir) / wire.TENSORS_INDEX
     inputs = os.path.relpath(index, path.parent) if artifact.input_sets else ""

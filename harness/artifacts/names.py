@@ -32,7 +32,6 @@ def word(text: str) -> str:
 
 
 def is_reserved(name: str) -> bool:
-    """Whether no model may have this name."""
     return name.startswith(RESERVED)
 
 
@@ -51,15 +50,11 @@ def tag_of(path: str) -> str:
 def names_of(
     paths: Sequence[str], reserved: Sequence[str] = (), called: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return path -> name, unique and none of ``taken``.
+    """Return path -> name, unique and none of the ``reserved``.
 
     A file is named by its stem. Files of one stem in two folders get as many folder names in front as distinguish them,
-    files of one stem in one folder keep their suffixes.
-
-    Args:
-        paths: absolute, each once.
-        taken: names that are given already.
-        called: path -> the path that it is named after instead; several may be named after one.
+    files of one stem in one folder keep their suffixes. Paths are absolute, each once; ``called`` maps a path to the
+    one that it is named after instead; several may be named after one.
     """
     after = {path: PurePath((called or {}).get(path, path)) for path in paths}
     same = Counter((place.parent, word_of(place.name)) for place in after.values())

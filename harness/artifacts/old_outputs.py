@@ -17,7 +17,6 @@ class Remembered:
     """What the old release answered for one model.
 
     Attributes:
-        golden: what it is judged by.
         repeats, other_threads: its answers in repeats, and with other thread counts; empty if they were not kept.
         reference: of the float64 run, None without one.
         numerics: the settings that change numbers, as its worker reported them.
@@ -34,9 +33,7 @@ class Provenance(Protocol):
     """What produced the kept outputs of one model."""
 
     @property
-    def producer(self) -> Fingerprint:
-        """The old environment."""
-        ...
+    def producer(self) -> Fingerprint: ...
 
     @property
     def device(self) -> str:
@@ -52,20 +49,12 @@ class Provenance(Protocol):
 class Records(Protocol):
     """A source of kept outputs that can replace the old environment."""
 
-    def title(self) -> str:
-        """Return what the report calls it."""
-        ...
+    def title(self) -> str: ...
 
-    def names(self) -> tuple[str, ...]:
-        """Return the models with kept outputs."""
-        ...
+    def names(self) -> tuple[str, ...]: ...
 
     def record(self, model: str) -> Provenance:
-        """Return what produced the kept outputs of ``model``.
-
-        Raises:
-            GoldenError: nothing was kept, or it is damaged.
-        """
+        """Return what produced the kept outputs of ``model``. Raises ``GoldenError``: nothing was kept, or damaged."""
         ...
 
     def trust(self, models: Sequence[str]) -> tuple[Trust, ...]:

@@ -33,12 +33,7 @@ TOP: Final = Table(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FleetManifest:
-    """What a manifest says.
-
-    Attributes:
-        tiers: in the order in which they are upgraded.
-        entries: (pattern, what it says), in the order of the file.
-    """
+    """A manifest's tiers, in the order of the upgrade, and its entries (pattern, what it says), in file order."""
 
     tiers: tuple[str, ...] = ()
     entries: tuple[tuple[str, Mapping[str, Any]], ...] = field(default=())
@@ -68,9 +63,7 @@ def _matches(paths: Sequence[str], pattern: str) -> bool:
 def load_fleet_manifest(path: Path, *, file: str) -> FleetManifest:
     """Return what a manifest says; ``file`` is its name for messages.
 
-    Raises:
-        ConfigError: the file cannot be opened.
-        FixtureError: it is no manifest.
+    Raises ``ConfigError``: the file cannot be opened; ``FixtureError``: it is no manifest.
     """
     try:
         return read_fleet_manifest(plain_bytes(path).decode(), file=file)
@@ -81,10 +74,8 @@ def load_fleet_manifest(path: Path, *, file: str) -> FleetManifest:
 
 
 def read_fleet_manifest(text: str, *, file: str) -> FleetManifest:
-    """Return what a manifest says.
-
-    Raises:
-        FixtureError: names the file, the table and the key; what was expected and what was found.
+    """Return what a manifest says. Raises ``FixtureError``: it names the file, the table and the key, and what was
+    expected.
     """
     if len(text) > MOST_BYTES:
         raise FixtureError(f"{file}: is no manifest: {len(text):,} characters", f"at most {MOST_BYTES:,}")

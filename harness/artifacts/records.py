@@ -74,11 +74,7 @@ def write_record(
 
 
 def chunks_of(path: Path) -> Iterator[bytes]:
-    """Yield the content of a file.
-
-    Raises:
-        GoldenError: it cannot be read.
-    """
+    """Yield the content of a file. Raises ``GoldenError``: it cannot be read."""
     try:
         with path.open("rb") as stream:
             while chunk := stream.read(CHUNK_BYTES):
@@ -153,11 +149,7 @@ class _Version(msgspec.Struct):
 
 
 def parsed_record(data: bytes, where: str, hint: str) -> GoldenRecord:
-    """Return what a ``record.json`` says; errors begin with ``where``.
-
-    Raises:
-        GoldenError: it is damaged, or of a later version.
-    """
+    """Return what a ``record.json`` says; errors begin with ``where``. Raises ``GoldenError``: damaged, too new."""
     try:
         version = from_json(data, _Version).schema_version
         if version > RECORD_SCHEMA_VERSION:
@@ -172,11 +164,7 @@ def parsed_record(data: bytes, where: str, hint: str) -> GoldenRecord:
 
 
 def accepted_record(folder: Path, model: str, sha256: str) -> GoldenRecord:
-    """Return the record of ``model`` in ``folder``, every byte verified; ``sha256`` is that of its ``record.json``.
-
-    Raises:
-        GoldenError: it is not what was accepted.
-    """
+    """Return a record, every byte verified against ``sha256`` of its ``record.json``. Raises ``GoldenError``."""
     return own_record(folder, model, sha256=sha256, since="accepted")[0]
 
 
@@ -185,12 +173,9 @@ def own_record(
 ) -> tuple[GoldenRecord, str]:
     """Return a record of ``model``, and the sha256 of its ``record.json``; its files are verified.
 
-    Args:
-        sha256: what that of ``record.json`` must be; None for a record that nobody accepted yet.
-        since: what fixed the files, for errors: "changed after it was proposed".
-
-    Raises:
-        GoldenError: it is damaged, or its files are not those that it names.
+    ``sha256``: what that of ``record.json`` must be; None for a record that nobody accepted yet; ``since``: what fixed
+    the files, for errors: "changed after it was proposed". Raises ``GoldenError``: it is damaged, or its files are not
+    those that it names.
     """
     path = folder / RECORD
     data = _bytes_of(path, sha256, since=since)
@@ -236,10 +221,7 @@ def verify_artifact(record: GoldenRecord, content: io.BufferedReader | io.BytesI
 
 
 def verify_values(record: GoldenRecord, inputs: Buffer, values: Buffer) -> None:
-    """Raise ``DecodeError`` unless inputs and answers can be read and compared, whoever has written them.
-
-    Every tensor has the digest that it says: comparisons take equal digests for equal numbers.
-    """
+    """Raise ``DecodeError`` unless inputs and answers can be read and have the digests that they say."""
     try:
         _verify_trees((entry["tree"] for entry in record.inputs), inputs)
     except (DecodeError, *DAMAGE) as error:
@@ -273,11 +255,7 @@ def _changed(answer: Answer) -> Iterable[Tree]:
 
 
 def outputs_by_run(record: GoldenRecord, values: Buffer) -> dict[tuple[str, int], Outputs]:
-    """Return the outputs of every run that a record holds, by its kind and number.
-
-    Raises:
-        DecodeError: a call is there twice, or of no kind of run.
-    """
+    """Return the outputs of every run of a record, by kind and number. Raises ``DecodeError``: a call twice."""
     runs: dict[tuple[str, int], tuple[dict[CallKey, Tree], dict[CallKey, SideEffects]]] = {}
     for answer in record.answers:
         calls, effects = runs.setdefault((answer.run, answer.index), ({}, {}))
@@ -294,25 +272,15 @@ def outputs_by_run(record: GoldenRecord, values: Buffer) -> dict[tuple[str, int]
 
 
 def outputs_of(folder: Path, record: GoldenRecord) -> Outputs:
-    """Return the golden outputs of a verified record; large tensors are samples.
-
-    Raises:
-        GoldenError: the file was changed since.
-    """
+    """Return the golden outputs of a verified record; large tensors are samples. Raises ``GoldenError``."""
     return outputs_by_run(record, _bytes_of(folder / VALUES, record.files[VALUES], since="recorded"))[GOLDEN, 0]
 
 
 def lay_out(record: GoldenRecord, destination: Path, chunks: Callable[[str], Iterable[bytes]]) -> Artifact:
     """Write artifact, inputs and values where a worker and ``laid_out_values`` find them; return the artifact.
 
-    Its path is empty if it was not kept.
-
-    Args:
-        chunks: the content of a file of the record, by its name.
-
-    Raises:
-        DecodeError: a file is not what its digest promises.
-        RunDirError: ``destination`` cannot be written.
+    Its path is empty if it was not kept. ``chunks``: the content of a file of the record, by its name. Raises
+    ``DecodeError``: a file is not what its digest promises; ``RunDirError``: ``destination`` cannot be written.
     """
     inputs = destination / "inputs"
     path = destination / f"artifact{record.artifact.kind.suffix}" if ARTIFACT in record.files else None
@@ -338,12 +306,10 @@ def lay_out(record: GoldenRecord, destination: Path, chunks: Callable[[str], Ite
 
 
 def laid_out_chunks(folder: Path, record: GoldenRecord) -> Callable[[str], Iterable[bytes]]:
-    """Return what ``lay_out`` takes of a record that lies in a folder."""
     return lambda name: [_bytes_of(folder / name, record.files[name], since="recorded")]
 
 
 def remembered_of(record: GoldenRecord, values: Path) -> Remembered:
-    """Return what the old release answered; ``values`` is where ``lay_out`` wrote them."""
     outputs = outputs_by_run(record, bytes_of(values))
     return Remembered(
         golden=outputs[GOLDEN, 0],
@@ -355,11 +321,7 @@ def remembered_of(record: GoldenRecord, values: Path) -> Remembered:
 
 
 def write_file(path: Path, chunks: Iterable[bytes]) -> str:
-    """Write a file, and return its sha256.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a file, and return its sha256. Raises ``OSError``: it cannot be written."""
     digest = hashlib.sha256()
     with path.open("wb") as stream:
         for chunk in chunks:
@@ -369,14 +331,12 @@ def write_file(path: Path, chunks: Iterable[bytes]) -> str:
 
 
 def run_of(record: GoldenRecord) -> str:
-    """Return the name of the run that a record comes from; empty if it was not recorded."""
     return record.source.run if record.source is not None else ""
 
 
-def same_content(one: GoldenRecord, other: GoldenRecord) -> bool:
-    """Whether two records judge alike: same torch, inputs, outputs and device, whatever run they come from."""
-    profiles = [record.profile for record in (one, other) if record.profile is not None]
-    return _content(one) == _content(other) and (len(profiles) < 2 or profiles[0] == profiles[1])
+def same_content(first: GoldenRecord, other: GoldenRecord) -> bool:
+    profiles = [record.profile for record in (first, other) if record.profile is not None]
+    return _content(first) == _content(other) and (len(profiles) < 2 or profiles[0] == profiles[1])
 
 
 def _content(record: GoldenRecord) -> str:

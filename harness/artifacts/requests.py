@@ -55,10 +55,8 @@ def read_requests(
     """Return requests as ``GivenArtifact.requests`` holds them: each with a name, a method and its arguments.
 
     A request that names no method is one to each of ``methods``: the first keeps its name, the others are called
-    ``NAME_METHOD``. One without a name is ``example`` if it is the first, else ``request_2`` and so on.
-
-    Raises:
-        FixtureError: ``where[n].key``, what was expected and what was found.
+    ``NAME_METHOD``. One without a name is ``example`` if it is the first, else ``request_2`` and so on. Raises
+    ``FixtureError``: ``where[n].key``, what was expected and what was found.
     """
     requests: dict[str, Mapping[str, Any]] = {}
     for number, table in enumerate(tables, start=1):

@@ -14,10 +14,8 @@ WHERE = "command line: --set"
 def assigned(texts: Iterable[str]) -> dict[str, Any]:
     """Return the table that assignments such as ``latency.limit=0.05`` make together.
 
-    A value that is no TOML, such as ``fbgemm`` or ``2.6.0``, is taken as text.
-
-    Raises:
-        ConfigError: names the assignment or the full key, and what was expected.
+    A value that is no TOML, such as ``fbgemm`` or ``2.6.0``, is taken as text. Raises ``ConfigError``: names the
+    assignment or the full key, and what was expected.
     """
     table: dict[str, Any] = {}
     for text in texts:
@@ -27,7 +25,6 @@ def assigned(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def merged(table: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``table`` with ``over`` in it, table by table; ``over`` wins."""
     result = dict(table)
     for key, value in over.items():
         both = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)

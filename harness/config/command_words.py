@@ -29,8 +29,7 @@ class Typed(NamedTuple):
 def typed(arguments: Sequence[str], names: Sequence[str] = REPEATED, *, here: str = "") -> Iterator[Typed]:
     """Yield those options of ``arguments`` that are in ``names``, in order.
 
-    Args:
-        here: the working directory in which they were typed: what they name is named from anywhere; empty: as typed.
+    ``here``: the working directory in which they were typed: what they name is named from anywhere; empty: as typed.
     """
     for index, word in enumerate(arguments):
         name, equals, value = word.partition("=")
@@ -38,7 +37,7 @@ def typed(arguments: Sequence[str], names: Sequence[str] = REPEATED, *, here: st
             continue
         following = arguments[index + 1 :]
         several = takewhile(lambda text: not text.startswith("-"), following) if name in SEVERAL else following[:1]
-        values = tuple(from_anywhere(name, one, here) for one in ((value,) if equals else several))
+        values = tuple(from_anywhere(name, each, here) for each in ((value,) if equals else several))
         yield Typed(name, values, (f"{name}={values[0]}",) if equals else (name, *values))
 
 
@@ -55,12 +54,10 @@ def from_anywhere(name: str, value: str, here: str) -> str:
 
 
 def kept(arguments: Sequence[str], names: Sequence[str] = REPEATED, *, here: str = "") -> list[tuple[str, str]]:
-    """Return those options of ``arguments`` that are in ``names``, in order, each of their values with the name."""
     return [(option.name, value) for option in typed(arguments, names, here=here) for value in option.values]
 
 
 def words_of(options: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the words of options."""
     return [word for option in options for word in option]
 
 

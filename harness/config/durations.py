@@ -11,13 +11,9 @@ _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?(s|min|h)", re.ASCII)
 
 
 def seconds_of(text: str, where: str) -> float:
-    """Return a duration in seconds. It has a unit: of ``--more 10`` nobody knows whether it means minutes.
-
-    Raises:
-        ConfigError: it is none, names no unit, or is 0 or longer than ``MOST_H`` hours.
-    """
-    found = _DURATION.fullmatch(text.strip())
-    seconds = float(found[1]) * UNITS[found[2]] if found else 0.0
+    """Return a duration in seconds. Raises ``ConfigError``: no unit, 0, or longer than ``MOST_H`` hours."""
+    match = _DURATION.fullmatch(text.strip())
+    seconds = float(match[1]) * UNITS[match[2]] if match else 0.0
     if not 0 < seconds <= MOST_H * UNITS["h"]:
         raise ConfigError(f"{where}: expected a time with its unit, got {shown(text)}", "such as 90s, 10min or 1h")
     return seconds

@@ -20,18 +20,14 @@ class AmbiguousLimit(ValueError):
 def ratio_of(value: object, *, ratios: bool) -> float:
     """Return the ratio new/old that a limit means, above 1.
 
-    Args:
-        ratios: whether a bare number between 1 and 2 is a ratio; otherwise it is refused, for it may be a percentage.
-
-    Raises:
-        AmbiguousLimit: it can be read in two ways.
-        ValueError: it is no limit.
+    ``ratios``: whether a bare number between 1 and 2 is a ratio; otherwise it is refused, for it may be a percentage.
+    Raises ``AmbiguousLimit``: it can be read in two ways; ``ValueError``: it is no limit.
     """
     if isinstance(value, str):
-        if (found := CHANGE.match(value.strip())) is not None:
-            return _above_one(1 + float(found[1]) / 100)
-        if (found := FACTOR.match(value.strip())) is not None:
-            return _above_one(float(found[1]))
+        if (match := CHANGE.match(value.strip())) is not None:
+            return _above_one(1 + float(match[1]) / 100)
+        if (match := FACTOR.match(value.strip())) is not None:
+            return _above_one(float(match[1]))
         value = float(value)  # ValueError where it is none
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError

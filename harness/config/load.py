@@ -37,7 +37,6 @@ def load_settings(
 
     Args:
         table: ``[tool.compat]`` as parsed.
-        file: name of the file for messages.
         overrides: from the command line, by the names in ``OPTIONS``; None means not given, the rest wins.
         mitigations: names that ``policy.accepted_mitigations`` may list; ``kinds``: those of findings, for
             ``policy.severity``.
@@ -97,7 +96,6 @@ def _check_device(name: str, known: Sequence[str], where: str) -> None:
 
 
 def _devices(written: Mapping[str, Mapping[str, Any]], where: str) -> dict[str, Device]:
-    """Return the devices that torch does not have by itself, by name."""
     devices = {}
     for name, keys in written.items():
         if name in (AUTO, *TABLE):
@@ -153,9 +151,9 @@ def _profile(serving: Mapping[str, Any], name: str, where: str) -> ServingProfil
 
 def _deadlines(written: Mapping[str, Any]) -> Deadlines:
     """Return the deadlines; who names a floor means it for fast calls too."""
-    found = Deadlines(**written)
-    named = found.floor_s != Deadlines().floor_s and "fast_floor_s" not in written
-    return replace(found, fast_floor_s=found.floor_s) if named else found
+    deadlines = Deadlines(**written)
+    named = deadlines.floor_s != Deadlines().floor_s and "fast_floor_s" not in written
+    return replace(deadlines, fast_floor_s=deadlines.floor_s) if named else deadlines
 
 
 def with_budget(latency: LatencyBudget, name: object) -> LatencyBudget:

@@ -26,11 +26,7 @@ IN_CONFIG: Final = f"[{ROOT}.policy]"
 
 
 def parse_policy(text: str, *, file: str, mitigations: Collection[str], kinds: Collection[str]) -> PolicySettings:
-    """Return the policy in a TOML file that has the keys of ``[tool.compat.policy]`` at its top.
-
-    Raises:
-        ConfigError: not TOML, or a key, a value, a kind, an expression is wrong; names file and key.
-    """
+    """Return the policy in a TOML file. Raises ``ConfigError``, which names file and key of what is wrong."""
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # Python reads no number of thousands of digits
@@ -45,11 +41,7 @@ def parse_policy(text: str, *, file: str, mitigations: Collection[str], kinds: C
 def policy_settings(
     values: Mapping[str, Any], where: str, *, mitigations: Collection[str], kinds: Collection[str]
 ) -> PolicySettings:
-    """Return the policy that ``values``, read by the schema already, say.
-
-    Raises:
-        ConfigError: a name that nobody knows, or an expression that cannot be read.
-    """
+    """Return the policy that checked ``values`` say. Raises ``ConfigError``: an unknown name or bad expression."""
     rules = tuple(
         PolicyRule(**_written(rule, f"{where}.rules, number {at}", kinds))
         for at, rule in enumerate(values.get("rules", ()), 1)
@@ -63,7 +55,6 @@ def policy_settings(
 
 
 def _written(rule: Mapping[str, Any], where: str, kinds: Collection[str]) -> Mapping[str, Any]:
-    """Return a rule that says something, about models that an expression can mean."""
     if "models" not in rule or len(rule) == 1:
         what = "lacks models" if "models" not in rule else "says nothing about these models"
         raise ConfigError(f"{where}: {what}", 'write models = "vision" and limits, severity, gates, required_scenarios')
@@ -87,12 +78,7 @@ def _check_kinds(values: Mapping[str, Any], where: str, kinds: Collection[str]) 
 
 
 def policy_of(settings: PolicySettings, model: Named, *, source: str = IN_CONFIG) -> ModelPolicy:
-    """Return what a policy says of one model: its rules worked in, the later one over the earlier, key by key.
-
-    Args:
-        model: whatever has a name and tags.
-        source: where the policy is written, for the words of what it decides.
-    """
+    """Return what a policy says of a model, later rules over earlier; ``source`` is for the words of decisions."""
     limits, severity, by = dict(settings.limits), dict(settings.severity), {}
     by.update({f"{section}.{key}": source for section in ("limits", "severity") for key in getattr(settings, section)})
     by["latency"] = source
@@ -131,10 +117,7 @@ def _rules(settings: PolicySettings) -> list[tuple[int, PolicyRule, Predicate]]:
 
 
 def model_policy(plan: Plan, name: str) -> ModelPolicy:
-    """Return what the policy says of a model.
-
-    A planted defect has no tags and no rules: nobody may switch off what shows that the gate can see.
-    """
+    """Return a model's policy; planted defects have none of the rules: nobody may switch off the self-test."""
     settings = plan.settings.policy
     model = next((model for model in plan.models if model.name == name), None)
     if model is None:
@@ -151,10 +134,7 @@ def policy_source(plan: Plan) -> str:
 
 
 def model_budget(plan: Plan, name: str, budget: LatencyBudget | None = None) -> LatencyBudget:
-    """Return the latency budget with the limits that the policy has for this model's steady call, where it has some.
-
-    A planted slowdown is one however short its calls are.
-    """
+    """Return the budget with the policy's limits for this model; a planted slowdown counts however short its calls."""
     budget = budget or plan.settings.latency
     if not any(model.name == name for model in plan.models):
         budget = replace(budget, floor_s=0.0)
@@ -162,14 +142,12 @@ def model_budget(plan: Plan, name: str, budget: LatencyBudget | None = None) -> 
 
 
 def with_limits(budget: LatencyBudget, settings: PolicySettings) -> LatencyBudget:
-    """Return the latency budget with the limits that a policy has for the steady call, where it has some."""
     steady, floor_s = settings.limits.get(STEADY), settings.limits.get(FLOOR)
     budget = budget if steady is None else replace(budget, limit=round(steady - 1, 12))
     return budget if floor_s is None else replace(budget, floor_s=floor_s)
 
 
 def some_gate(plan: Plan) -> bool:
-    """Whether the policy gates a quantity beside the steady call, of any model."""
     policy = plan.settings.policy
     rules = (replace(policy, limits=rule.limits, gates=rule.gates, severity=rule.severity) for rule in policy.rules)
-    return any(one.gating for one in (policy, *rules))
+    return any(settings.gating for settings in (policy, *rules))

@@ -37,11 +37,7 @@ class Kind(NamedTuple):
     target: Any
 
     def read(self, value: object, where: str, *, strict: bool = True, error: type[ConfigError] = ConfigError) -> Any:
-        """Return ``value`` as this kind; ``strict=False`` takes numbers and booleans from text too.
-
-        Raises:
-            ConfigError: or ``error``; ``where: expected ..., got ...``.
-        """
+        """Return ``value`` as this kind, unless ``strict`` from text too. Raises ``error``: ``where: expected ...``."""
         try:
             # msgspec takes a set for a list, in an order that changes with the process.
             return converted(repr(value) if isinstance(value, set) else value, self.target, strict=strict)
@@ -61,11 +57,7 @@ class LimitKind(Kind):
     """A limit of a ratio new/old, in any of its notations; ``target`` says whether it is kept as a ratio."""
 
     def read(self, value: object, where: str, *, strict: bool = True, error: type[ConfigError] = ConfigError) -> float:
-        """Return the ratio, or by how much it is above 1.
-
-        Raises:
-            ConfigError: or ``error``; no limit, or one that can be read in two ways.
-        """
+        """Return the ratio, or by how much it is above 1. Raises ``error``: no limit, or an ambiguous one."""
         del strict
         try:
             ratio = ratio_of(value, ratios=self.target)
@@ -91,11 +83,7 @@ class Tables(NamedTuple):
 
 
 def read(value: object, schema: "Kind | Table | Tables", where: str, *, error: type[ConfigError] = ConfigError) -> Any:
-    """Return ``value`` as ``schema``, a table as a new dict; nothing is filled in.
-
-    Raises:
-        ConfigError: or ``error``, with ``where`` and the path below it.
-    """
+    """Return ``value`` as ``schema``, nothing filled in. Raises ``error`` with ``where`` and the path below it."""
     if isinstance(schema, Kind):
         return schema.read(value, where, error=error)
     if isinstance(schema, Tables):

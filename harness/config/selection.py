@@ -55,11 +55,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def parse_expression(text: str) -> Predicate:
-    """Return the predicate that ``text`` stands for.
-
-    Raises:
-        SelectionError: the text is empty or not an expression of words, and, or, not, parentheses; names the column.
-    """
+    """Return the predicate of ``text``. Raises ``SelectionError``: no expression; names the column."""
     tree = _parse(text)
     try:
         return _predicate(tree.body, text)
@@ -68,11 +64,7 @@ def parse_expression(text: str) -> Predicate:
 
 
 def select(models: Sequence[ModelDeclaration], expression: str | None) -> tuple[ModelDeclaration, ...]:
-    """Return the models that ``expression`` matches, in the given order; all of them if it is None or blank.
-
-    Raises:
-        SelectionError: the expression cannot be read, or matches nothing (an empty run would prove nothing).
-    """
+    """Return the models that match, all without an expression. Raises ``SelectionError``: none match."""
     if not models:
         raise SelectionError("no model is declared", "declare one with @model in the fixtures folder")
     if expression is None or not expression.strip():
@@ -88,11 +80,7 @@ def select(models: Sequence[ModelDeclaration], expression: str | None) -> tuple[
 
 
 def find_model(models: Iterable[ModelDeclaration], name: str) -> ModelDeclaration:
-    """Return the model called exactly ``name``.
-
-    Raises:
-        SelectionError: there is none; names the nearest.
-    """
+    """Return the model called exactly ``name``. Raises ``SelectionError``: there is none; names the nearest."""
     by_name = {model.name: model for model in models}
     if name not in by_name:
         raise SelectionError(f'no model is called "{name}"', did_you_mean(name, by_name) + LIST_HINT)
@@ -100,7 +88,6 @@ def find_model(models: Iterable[ModelDeclaration], name: str) -> ModelDeclaratio
 
 
 def listed(models: Sequence[ModelDeclaration]) -> str:
-    """Return the names of the first models, and how many more there are."""
     return first_few([model.name for model in models], MOST_LISTED)
 
 

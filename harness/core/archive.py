@@ -34,6 +34,8 @@ class ArchiveFormat(StrEnum):
     GZIP = "gzip"
     LFS_POINTER = "lfs_pointer"
     SHARED_LIBRARY = "shared_library"
+    GGUF = "gguf"
+    WEB_PAGE = "web_page"
     TEXT = "text"
     OTHER_ZIP = "other_zip"
     EMPTY = "empty"
@@ -73,7 +75,6 @@ class OperatorUse:
         keywords: names of the keyword arguments, in order.
         results: into how many variables the answer is unpacked; 0 where it is not.
         place: the first such call; ``count`` in all.
-        reach: the easiest way to one of them.
     """
 
     name: str
@@ -179,7 +180,6 @@ class ArchiveFacts:
         archive_version, operator_version: ``version`` and ``.data/version``, as written.
         members: how many the archive has; ``code_bytes``: of its code, unpacked.
         root_class: qualified name of the root module; ``methods``: those it defines.
-        classes: how many its code defines.
         custom_classes: TorchBind classes that it names, e.g. ``"quantized.LinearPackedParamsBase"``.
         runs_at_load: classes whose ``__setstate__`` runs while the archive is loaded; ``loops_at_load``: has a loop.
         loops: functions and methods with a loop, those of torch left out -> checksum of their code, which is the same
@@ -216,7 +216,6 @@ class ArchiveFacts:
 
     @property
     def is_judged(self) -> bool:
-        """Whether a release may be said to load it or not."""
         return self.has_code or self.program is not None
 
     @property
@@ -274,7 +273,6 @@ class Programs:
         skips_fields: whether a field that it does not know is passed over; else loading fails there.
         weights_listed: whether it reads weights that lie one by one.
         operators: those that are there once torch.export is imported and that are no part of ``schemas``: of Python.
-        callables: other functions that a program may call.
         packages: whether it loads packages of AOTInductor; ``functions``: those of torch's C interface that its
             libraries export.
     """
@@ -298,14 +296,11 @@ class OperatorRegistry:
 
     Attributes:
         torch: its version, as it says itself.
-        operator_version: the newest that it writes and reads.
         schemas: ``"aten::add"`` -> its overloads.
-        upgraders: by the operator's name, likewise.
         custom_classes: TorchBind classes, e.g. ``"quantized.LinearPackedParamsBase"``.
         library_operators: those of ``schemas`` that operator libraries have registered.
         dtypes: ``"float32"``, ...; ``packed_dtypes``: of several values in a byte, those that it loads.
         type_names: those of the types asked for that its parser knows.
-        programs: which exported programs it reads.
     """
 
     torch: str

@@ -22,9 +22,7 @@ class TensorMetrics:
     """Every number the judging chain needs about one tensor pair, computed in float64.
 
     Attributes:
-        path: of the leaf in the output tree.
         dtype: wire name, e.g. ``"float32"``.
-        elements: number of elements compared.
         bit_equal: all bytes equal (NaNs in the same places with other payloads are not bit equal).
         nan_mismatches: elements of which one side is NaN; ``nan_appeared``: those of them that the new side has.
         inf_mismatches: other elements in which an infinity, or its sign, differs.
@@ -40,7 +38,6 @@ class TensorMetrics:
         reference_old_abs, reference_new_abs: largest distance of the old and new output from the float64
             reference, or None where there is none.
         error_histogram: elements by |actual - expected| / scale, see ``ERROR_EDGES``; empty where bits are equal.
-        ulp_histogram: elements by ULP distance, see ``ULP_EDGES``; empty where bits are equal or there are no ULPs.
         top1_agreement: share of rows with the same arg-max over the last axis; None where bits are equal or the
             tensor is no head of scores (see ``harness/checks/outputs/metrics.py``).
         top5_agreement: the same for the set of the five largest; None with five classes or fewer.
@@ -73,7 +70,6 @@ class TensorMetrics:
     reference_new_abs: float | None = None
     sampled: bool = False
     error_histogram: tuple[int, ...] = ()
-    ulp_histogram: tuple[int, ...] = ()
     top1_agreement: float | None = None
     top5_agreement: float | None = None
     same_magnitudes: bool = False
@@ -89,7 +85,6 @@ class CallComparison:
         tree: differences of structure; ``tensors``: numbers per leaf that is not known to be bit equal in the golden's
             order; ``equal``: how many others there are. Inputs that both sides changed in place are compared like
             outputs, under paths that begin with ``input``.
-        opaque: paths of values that have none on the wire.
         inputs_changed: paths of inputs that both sides changed in place; ``inputs_changed_old``,
             ``inputs_changed_new``: those that only one side did.
         aliases_old, aliases_new: inputs and outputs that share storage on one side only: ``"input[0] = output"``.

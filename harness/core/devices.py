@@ -27,8 +27,6 @@ class Device:
     """One kind of device.
 
     Attributes:
-        name: in options, cells, golden records and waivers.
-        words: what people call it.
         torch: what torch calls it, and its module for it (``torch.cuda``).
         build: the build of torch that sees it, where not every one does.
         nodes: device files, with ``*``; a machine that has it shows one of them. None: only torch can tell.
@@ -66,7 +64,6 @@ class Device:
 
     @property
     def is_cpu(self) -> bool:
-        """Whether models run where the process does."""
         return self.name == "cpu"
 
     @property
@@ -138,11 +135,7 @@ NO_OTHERS: Final[Mapping[str, Device]] = MappingProxyType({})
 
 
 def device_named(name: str, others: Mapping[str, Device] = NO_OTHERS) -> Device:
-    """Return the device that is called so; ``others`` are those of the configuration.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """Return the device of that name, also of the configured ``others``. Raises ``ConfigError``."""
     known = {**others, **TABLE}
     if name not in known:
         raise ConfigError(

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from harness.core.environment import Fingerprint
 from harness.core.measurement import RatioEstimate
+from harness.core.probe import FailurePlace
 from harness.core.verdict import Mitigation
 
 Place: TypeAlias = tuple[int, ...]
@@ -58,7 +59,6 @@ class TracedNode:
         inputs: each input in words, e.g. ``"float32[2, 16]"``.
         error: what it raised; ``finished``: False for a node in which the process ended.
         unaligned: the other release's graph has no such node.
-        unchecked: why it did not get the other release's inputs.
     """
 
     place: Place
@@ -101,15 +101,11 @@ class Divergence:
     """What the traces of one call say.
 
     Attributes:
-        input_set, call: which one.
-        nodes: how many nodes the old release ran.
         shows: whether the call, made node by node, shows the symptom as well; else it is the executor's.
         culprits: nodes that differ although they got the old release's inputs, in the order of the run.
         rounding: nodes that differ, but no more than rounding explains, where there are no culprits.
         inherited: how many further nodes differ in the new release's own run.
         confirmed: whether the call agrees once what differs is taken from the old release; None: not asked.
-        probes: how many were made of each side.
-        notes: what the answer lacks, in words.
     """
 
     input_set: str
@@ -146,7 +142,6 @@ class Culprit:
         artifact: of the archive, relative to the run; ``inputs`` the folder of its request.
         minimal: without any one of them the symptom was not seen; False: the search was ended before that was known.
         fails, runs: how often it showed in the new release, of how many runs.
-        old, new: what became of it in either release, in words.
         steady: new over old of its call, for latency.
     """
 
@@ -174,8 +169,6 @@ class Reduction:
         tests: how many subsets were asked; ``runs``: how often the symptom was looked for in the new release.
         untestable: subsets that no archive could be made of, or whose run said neither.
         waited_s: for how long a call of a subset was waited for before it was said to hang.
-        ended: why the search ended early, empty where it did not.
-        notes: what else a reader should know.
     """
 
     symptom: Symptom
@@ -263,12 +256,9 @@ class Rewritten:
     Attributes:
         rule: its name, or names; ``what``: what it does, in words.
         needs: what must hold for it to be right with other requests than those that were tried; empty for nothing.
-        nodes: that were rewritten.
         artifact: the patched archive, relative to the run; empty unless it fixes.
-        loads_in_old: whether the old release loads it and answers with the golden values.
         fixes: whether the new one does too, in each of ``repeats`` runs.
         steady: new (patched) over old (unpatched) of the steady call, None where not measured.
-        note: why not, in words.
     """
 
     rule: str
@@ -276,7 +266,6 @@ class Rewritten:
     needs: str = ""
     nodes: tuple[TracedNode, ...] = ()
     artifact: str = ""
-    loads_in_old: bool = False
     fixes: bool = False
     repeats: int = 0
     steady: RatioEstimate | None = None
@@ -302,14 +291,10 @@ class MitigationResult:
     """What ``mitigate`` found about one model.
 
     Attributes:
-        old, new: names of the environments.
         scenario: the cell in which it was looked for, e.g. ``"alone"``; ``words``: as a reader calls it.
-        symptom: the findings of the cell, one line each.
         mitigations: every set that was tried, those that mitigate first, cheapest first.
         rewrites: of the guilty operators: those that the run knows to fix, else what was tried where no setting does.
         price_note: why there is no price, or none against the new release as it is; empty where there are both.
-        ended: why the search ended early, empty where it did not.
-        notes: what else a reader should know.
     """
 
     model: str
@@ -359,14 +344,10 @@ class Bisection:
     """What ``bisect`` found about one model.
 
     Attributes:
-        old, new: names of the environments.
-        symptom: the findings of the cell, one line each.
         divergence: where the call was made node by node.
         refusals: for a model that does not load: operator, line and how it is reached, one line each.
         smallest: the archive of one node that is refused as well, where one could be made.
-        reduction: the few nodes whose optimised program shows it.
         mitigations: settings that take the symptom away, priced; ``rewrites``: of the guilty operators.
-        notes: what else a reader should know.
     """
 
     model: str
@@ -400,10 +381,8 @@ class Issue:
             show it, where that can be written.
         settings: that it runs under and that are not torch's own, a line each.
         answers: (torch and settings, what the reproducer said there).
-        mitigations: what takes it away, a line each.
         shown: whether the reproducer shows it where it was made.
         files: (name, what it is) of the reproducer beside the program.
-        old, new: the good and the bad release.
         remarks: what else a reader should know, a sentence each.
     """
 
@@ -428,10 +407,7 @@ class Issue:
 
 
 class Answer(StrEnum):
-    """The three answers to "does the symptom show?", as in delta debugging: FAIL where it shows.
-
-    UNRESOLVED is never read as one of the others.
-    """
+    """Delta debugging's three answers to "does the symptom show?"; UNRESOLVED is never read as another one."""
 
     FAIL = "FAIL"
     PASS = "PASS"  # noqa: S105
@@ -442,14 +418,12 @@ class Answer(StrEnum):
 class SearchAnswer:
     """What one run said.
 
-    Attributes:
-        outcome: tells failures apart, e.g. ``"hang"``; empty where nobody can.
-        phase: in which it failed, without its number: ``"load"``; empty where that is not known.
+    ``outcome``: tells failures apart, e.g. ``"hang"``; empty where nobody can; ``place``: where it failed.
     """
 
     answer: Answer
     outcome: str = ""
-    phase: str = ""
+    place: FailurePlace = ("", None, None)
 
 
 # Asking on what could not be tested twice (a starved machine, an archive that cannot be built) is waste.
@@ -460,10 +434,8 @@ UNRESOLVED_AFTER = 2
 class Tally:
     """What repeated runs of one thing said.
 
-    Attributes:
-        fails, passes, untestable: how many runs said so.
-        differently: runs that failed, but not as the failure that is searched for.
-        outcomes: the outcomes of all failures, each once, in the order in which they came.
+    ``differently``: runs that failed, but not as the failure that is searched for; ``outcomes``: the outcomes of all
+    failures, each once, in the order in which they came.
     """
 
     fails: int = 0
@@ -479,7 +451,6 @@ class Tally:
 
     @property
     def runs(self) -> int:
-        """All runs."""
         return self.judged + self.untestable + self.differently
 
     def with_run(self, answer: SearchAnswer, *, same: bool) -> "Tally":
@@ -491,8 +462,10 @@ class Tally:
                 return replace(self, untestable=self.untestable + 1)
             case Answer.FAIL:
                 seen = answer.outcome in self.outcomes or not answer.outcome
-                told = self if seen else replace(self, outcomes=(*self.outcomes, answer.outcome))
-                return replace(told, fails=self.fails + 1) if same else replace(told, differently=self.differently + 1)
+                tally = self if seen else replace(self, outcomes=(*self.outcomes, answer.outcome))
+                return (
+                    replace(tally, fails=self.fails + 1) if same else replace(tally, differently=self.differently + 1)
+                )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -536,9 +509,7 @@ class Attribution:
     """What a failing initialization needs in order to fail. None is always "not known".
 
     Attributes:
-        models, threads: the initialization that failed.
         reproduced: whether it failed again; None if it could not be tested, or the budget ended before.
-        whole: the runs of the whole initialization.
         minimal_models, minimal_threads: the smallest initialization seen to fail; empty and 0 if none was.
         minimal: it was shown that no single model and no thread can be left out, but for ``unjudged``.
         unjudged: models of the minimal set without which it could not be tested.
@@ -547,7 +518,6 @@ class Attribution:
         runs: the runs of the minimal trial in the new release: how often it fails.
         sequential: the runs of the minimal models one after another.
         rates: of the minimal trial in both releases, of the whole one where none is known; None: there is no old one.
-        trials: how many runs were spent.
         budget_ended: a question was left open because the budget ended; ``time_ended``: because the time did.
         left_out: models of the failing initialization that were not asked about: that they fail was known before.
         as_in: the scenario, in words, in which the same models were found already; here only they were asked again.

@@ -105,9 +105,8 @@ class FleetArtifact:
 class Unjudged:
     """Something that a store holds and that no verdict speaks of, for a reason that is none to doubt an upgrade.
 
-    Attributes:
-        path: in the store; ``member``: of a TorchServe archive the file in it.
-        reason: in words, the same for all of a kind.
+    ``path``: in the store; ``member``: of a TorchServe archive the file in it; ``reason``: in words, the same for all
+    of a kind.
     """
 
     path: str
@@ -193,7 +192,6 @@ class FleetResult:
         key: what it is kept under; ``content``: what the key is a digest of, by name.
         name: of the model in the run that made it: cells and facts have that name.
         frame: digest of the report of that run without its models; kept beside the results.
-        seconds: what its probes took.
     """
 
     key: str
@@ -212,9 +210,8 @@ class FleetResult:
 class Fault:
     """Something of the machine, the network or the gate that kept a unit from having a result.
 
-    Attributes:
-        label: ``spurious-...``, from the open list in ``harness/apps/fleet/faults.py``; ``text``: what happened.
-        tries: how often it was tried in vain.
+    ``label``: ``spurious-...``, from the open list in ``harness/apps/fleet/faults.py``; ``text``: what happened;
+    ``tries``: how often it was tried in vain.
     """
 
     key: str
@@ -231,7 +228,6 @@ class FleetRow:
         status: None where it has no result; ``reason``: why it is not PASS, or has none.
         word: what it counts as, as a model of a run does: ``undecided`` and ``over limit`` pass; empty without one.
         cause: id of the cause that decides it; empty where it has none.
-        judged_with: the artifact of the same program that was examined in full, where it was not itself.
         content: the first digits of what its result is kept under; equal ones were asked the same of the same.
         guessed: what its requests were guessed to be; empty where somebody gave them, or where it has no result.
         member: of a TorchServe archive the file in it; with ``path`` its place, which is who it is in another answer.
@@ -246,7 +242,6 @@ class FleetRow:
     status: Status | None
     reason: str = ""
     cause: str = ""
-    judged_with: str = ""
     content: str = ""
     guessed: str = ""
     member: str = ""
@@ -324,7 +319,6 @@ class FleetSince:
     """An answer beside an earlier one over the same store.
 
     Attributes:
-        old, new, decision: of the earlier answer.
         counts: of ``CellTrend`` -> how many artifacts.
         changes: of every artifact that changed, or is waived no more, the gravest first.
         new_causes, ended_causes: titles of what blocks now and did not, and the other way around.
@@ -350,7 +344,6 @@ class FleetReport:
         rows: by name; ``waves``: in the order in which they move; ``causes``: the worst first.
         faults: what has no result since something of ours or of the machine failed.
         counts: word -> how many artifacts with a result; ``exceeded``: as of a run's judgement.
-        machines: kinds of CPU on which results were made.
         since: what changed since an earlier answer, where one was named.
         unjudged: what the store holds beside its artifacts, as of the plan.
     """
@@ -402,9 +395,8 @@ class StoreStatus:
 class ShardDone:
     """What a call of ``fleet run`` did.
 
-    Attributes:
-        units: how many the shard has; ``known``: of these had a result already; ``made``: have one now.
-        faults: what has none; ``runs``: folders of the runs that were made, or gone on with.
+    ``units``: how many the shard has; ``known``: of these had a result already; ``made``: have one now; ``faults``:
+    what has none; ``runs``: folders of the runs that were made, or gone on with.
     """
 
     units: int

@@ -42,11 +42,8 @@ class Declared:
 class Answer:
     """What the old release answered to one call.
 
-    Attributes:
-        run: ``golden``, ``repeat``, ``threads`` (other thread counts) or ``reference`` (float64); ``index`` tells
-            repeats apart.
-        changed: path of an input to the tree that the call made of it; None where nobody looked.
-        shared: groups of inputs and outputs in one storage.
+    ``run``: ``golden``, ``repeat``, ``threads`` (other thread counts) or ``reference`` (float64); ``index`` tells
+    repeats apart; ``changed``: path of an input to the tree that the call made of it; None where nobody looked.
     """
 
     run: str
@@ -193,10 +190,7 @@ class GoldenStatus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Packed:
-    """What became of one model: its bundle, or ``why`` there is none.
-
-    ``note`` says how the inputs were come by where nobody gave them.
-    """
+    """One packed model: its bundle, or ``why`` not; ``note``: how inputs were found where nobody gave them."""
 
     model: str
     path: str = ""
@@ -220,5 +214,4 @@ class Packing:
 
     @property
     def complete(self) -> bool:
-        """Whether every model was packed."""
         return all(row.path for row in self.rows)

@@ -49,7 +49,6 @@ class HangProof:
         silent_s: seconds since the last event that counts as progress.
         window_s: length of the window in which the threads were sampled.
         stalled_s: of the silence, what did not count, because this machine was too busy to show that nothing comes.
-        io_bytes: what the process read and wrote in the window.
         own_s: seconds that the first phase past its deadline had taken, without those in which others had the CPUs; 0
             where no deadline of a phase ended it.
         note: what the proof could not see (no schedstat, say), in words.
@@ -93,7 +92,6 @@ class Evidence:
         tool: what took the stacks: ``"eu-stack"``, ``"pystack"``, ``"py-spy"``, ``"the worker itself"``, ``"gdb"``.
         remarks: which tool was missing, forbidden or too slow, and how to allow it; in words.
         signal, faulting_tid: of a crash; ``at_work``: what its threads said they were doing.
-        files: the raw texts, by name, in the probe's folder.
     """
 
     tool: str = ""

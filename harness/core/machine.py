@@ -11,9 +11,8 @@ from enum import StrEnum
 class GpuState:
     """A GPU while it worked, beside a block that is not recorded.
 
-    Attributes:
-        throttle_reasons: why its clocks were held down, in the driver's words; ``"idle"`` is one of them.
-        other_processes: processes with a context on it that are not of the benchmark; 0 also where that is not known.
+    ``throttle_reasons``: why its clocks were held down, in the driver's words; ``"idle"`` is one of them;
+    ``other_processes``: processes with a context on it that are not of the benchmark; 0 also where that is not known.
     """
 
     name: str
@@ -72,7 +71,6 @@ class GpuCard:
         mig: whether it is cut into instances.
         machine_state: its clocks, what holds them down, and how many processes are on it.
         ecc_errors: how often its memory has lost a value since the driver was loaded.
-        trouble: why nothing can use it, in the driver's words.
     """
 
     uuid: str
@@ -130,9 +128,8 @@ class MachineEvent:
 class MachineDuringRun:
     """What happened to the machine during a run, the gravest first.
 
-    Attributes:
-        seconds: between the two looks.
-        stolen, others: shares of the time of the allowed cores, 0 to 1; None where nobody tells.
+    ``seconds``: between the two looks; ``stolen`` and ``others``: shares of the time of the allowed cores, 0 to 1; None
+    where nobody tells.
     """
 
     seconds: float
@@ -156,7 +153,6 @@ class MachineCheck:
 
     Attributes:
         name: stable, a few words: ``"GPU driver"``.
-        area: under which heading it stands.
         about: the environment that it is about; empty: the machine.
         read: what was found.
         so_what: what that does to a run; one sentence, empty where the status is ``OK``.
@@ -178,9 +174,7 @@ class MachineCheck:
 class Checkup:
     """All checks, in the order in which they are shown.
 
-    Attributes:
-        environments: the environments that were asked for.
-        wall_s: how long the doctor took.
+    ``environments``: the environments that were asked for; ``wall_s``: how long the doctor took.
     """
 
     environments: tuple[str, ...]

@@ -19,7 +19,6 @@ class Block:
         arm: ``"old"``, ``"new"`` or ``"control"`` (a second process of the old release: same against same).
         turn: blocks of one turn ran one right after the other, one per arm, in an order drawn anew.
         p50_s: median seconds per call of the block.
-        calls: how many.
         waited: share of the block's time in which the calling thread was ready and had no core, 0 to 1.
     """
 
@@ -88,7 +87,6 @@ class RatioEstimate:
     Attributes:
         ratio: geometric mean over pairs.
         low, high: bounds of the interval; (0, inf) with fewer than two pairs.
-        pairs: number of process pairs.
         detectable: upper bound over ratio: with limit L a true ratio of (1 + L) x this would have been told from L
             half of the time.
     """
@@ -132,9 +130,8 @@ def signed_percent(ratio: float) -> str:
 class Quantity:
     """One quantity of both releases: medians over rounds, and the ratio new/old.
 
-    Attributes:
-        unit: ``"s"``, ``"bytes"`` or ``"calls"``.
-        ratio: None where a side is zero or was not measured, or a ratio means nothing.
+    ``unit``: ``"s"``, ``"bytes"`` or ``"calls"``; ``ratio``: None where a side is zero or was not measured, or a ratio
+    means nothing.
     """
 
     old: float
@@ -147,9 +144,8 @@ class Quantity:
 class Problem:
     """Why a model has no sample.
 
-    Attributes:
-        arm: whose process it is the doing of; empty where it is nobody's.
-        refused: whether that process answered an error, and can go on with other models.
+    ``arm``: whose process it is the doing of; empty where it is nobody's; ``refused``: whether that process answered an
+    error, and can go on with other models.
     """
 
     words: str
@@ -206,10 +202,7 @@ class LatencyMeasurement:
 
     @property
     def shown(self) -> RatioEstimate | None:
-        """The steady ratio as it is shown and judged: that of fresh rounds where there are any.
-
-        The rounds before them were taken further for being large.
-        """
+        """The steady ratio as judged: of fresh rounds if any, as those before were continued for being large."""
         return self.confirmation if self.confirmation is not None else self.steady
 
     @property
@@ -224,7 +217,6 @@ class LatencyMeasurement:
         return (p50.old, p50.new) if p50 is not None else None
 
     def ratio(self, quantity: str) -> RatioEstimate | None:
-        """Return the ratio of a quantity, None where it was not measured."""
         measured = self.quantities.get(quantity)
         return measured.ratio if measured is not None else None
 

@@ -152,8 +152,6 @@ class Horizon:
     Attributes:
         archive: of the TorchScript archive, one for each release that was asked; ``program``: of the ``.pt2`` that was
             written, empty where none was.
-        newest: the newest of these releases.
-        gone: operators of the archive that it does not have.
         deprecated: those that it has and warns of -> what to write instead, empty where the warning does not say.
     """
 
@@ -177,9 +175,8 @@ class ReleaseFact:
 class MigratedArtifact:
     """What one artifact comes to outside of TorchScript.
 
-    Attributes:
-        reason: why it is not ready, in one line; ``advice``: what to do instead, empty where nothing is known.
-        kind: stable word for what stands in the way, such as ``prim::If``; what causes are grouped by.
+    ``reason``: why it is not ready, in a line; ``advice``: what to do instead, empty where nothing is known; ``kind``:
+    stable word for what stands in the way, such as ``prim::If``; what causes are grouped by.
     """
 
     model: str
@@ -196,7 +193,6 @@ class MigratedModel(MigratedArtifact):
     Attributes:
         source: ``file:line`` of the exported code, of the node that is not convertible; ``code``: that line.
         example: the input set that it was converted with.
-        dimensions: of requests, that the program takes in part.
         steps: what was tried, in order.
         costs: of the package, where it was timed.
         rewritten_by: the rewrite after which a program answers every request; ``rewritten_outcome``: what it comes to;
@@ -225,9 +221,8 @@ class MigratedModel(MigratedArtifact):
 class MigrationOutcome(MigratedArtifact):
     """One artifact of a run, beside which it was tried.
 
-    Attributes:
-        evidence: what shows why it is not ready, stacks or the folder of a probe; ``program``: the ``.pt2`` that was
-            written. Both are relative to the run, and empty where there is none.
+    ``evidence``: what shows why it is not ready, stacks or the folder of a probe; ``program``: the ``.pt2`` that was
+    written. Both are relative to the run, and empty where there is none.
     """
 
     evidence: str = ""
@@ -285,9 +280,7 @@ class Migration:
         packaged: whether packages of AOTInductor were asked for.
         models: in the order of declaration.
         causes: of what is not ready, the worst first; each model belongs to one.
-        facts: what the releases say of TorchScript itself.
         asked, known: results that it is made of, and how many of them were known before.
-        notes: what a reader must know.
     """
 
     device: str

@@ -44,7 +44,6 @@ class ArtifactKind(StrEnum):
 
     @property
     def words(self) -> str:
-        """What a sentence calls one."""
         return WORDS[self]
 
     @property
@@ -73,7 +72,6 @@ class GivenArtifact:
             which the worker binds to the method's arguments and fills. Without these and a file they are inferred.
         methods: which methods are called where the inputs do not say; empty means ``forward``.
         bundle: whether the file is a golden bundle, made by ``pack``.
-        kind: what the file is, by its content.
         within: the real path of the folder that somebody named, where the file was found in one: a link that leads out
             of it is not followed.
         sha256, inputs_sha256: of the bytes of both files when the run was planned, and nothing else is judged; empty
@@ -96,11 +94,9 @@ class ModelDeclaration:
     """One model: where its factory is and how it becomes an artifact, or the artifact that it is.
 
     Attributes:
-        name: stable key, unique in its package.
         package_root: absolute folder that goes on ``sys.path`` in the exporter; empty where the environment itself has
             the module.
         module: dotted name of the fixture module, e.g. ``"fixtures.zoo.recommendation"``.
-        factory: name of the decorated function.
         source: path relative to ``package_root``, absolute where that is empty, with ``line`` for messages.
         source_digest: sha256 of the fixture file; part of the export's key.
         how: ``"script"``, ``"trace"``, or ``"file"`` for an artifact that is given.
@@ -168,13 +164,11 @@ class Artifact:
     """A saved model with its inputs: a TorchScript archive, or what it became outside of TorchScript.
 
     Attributes:
-        model: name of the model.
         path: absolute path of the file.
         kind: what the file is; workers load and call it accordingly.
         digest: of a given file the sha256 of its bytes; of an export the identity over the archive's members with the
             root folder stripped and ``serialization_id`` and ``debug_pkl`` left out (they change with path and
             process). ``harness.artifacts.adopted.has_digest`` knows both.
-        size_bytes: size of the file.
         archive_version: ``archive/version``; ``operator_version``: ``.data/version``. Two numbers.
         operators: ``name.overload`` as the exporter saw them in the saved archive, sorted.
         inputs_dir: folder with ``tensors.jsonl`` and ``tensors.bin``.

@@ -28,9 +28,8 @@ INITIALIZATION_LIMIT, INITIALIZATION_FLOOR_S = 1.25, 1.0
 class Deadlines:
     """Limits without progress: the larger of ``floor_s`` and ``factor`` x the old release's time.
 
-    Attributes:
-        fast_floor_s: the floor of a call that the old release is known to make in far less (``Deadline`` of
-            ``harness/probing/requests.py``); ``floor_s`` where that is less.
+    ``fast_floor_s``: the floor of a call that the old release is known to make in far less (``Deadline`` of
+    ``harness/probing/requests.py``); ``floor_s`` where that is less.
     """
 
     floor_s: float = 60.0
@@ -132,7 +131,6 @@ class PolicySettings:
             all models share.
         rollback: what an artifact of the new release that the old one does not take does: ``"warn"`` or ``"fail"``.
         severity: kind of finding -> one of ``SEVERITIES``, where the default is not meant.
-        rules: for some models, in place of the above.
         required_scenarios: a run without a verdict in each of these, for each model that is well, is never green.
         minimum_models: how many models must have been judged; ``minimum_coverage``: which share of those that were
             selected, 0 to 1.
@@ -246,7 +244,6 @@ class Plan:
         repeats_common: it repeats all models that a run has timed, for what they share: that is estimated, and decides.
         more_s: the benchmark goes on for so many seconds with what it left undecided; 0: it does what was planned.
         budget_s: what is not begun so many seconds after the environments stand is left out; 0: there is no such limit.
-        arguments: the command line, for the record.
         notes: what a reader of the report must know about this plan.
     """
 
@@ -269,12 +266,10 @@ class Plan:
 
     @property
     def is_timed(self) -> bool:
-        """Whether the benchmark is asked for."""
         return self.settings.latency.budget != "off" and not self.until
 
     @property
     def runs_on(self) -> Device:
-        """What ``device`` is, and what it can do."""
         return device_named(self.device, self.settings.devices)
 
     @property

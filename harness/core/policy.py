@@ -12,9 +12,8 @@ from harness.core.plan import PolicySettings
 class ModelPolicy:
     """A policy with its rules worked in, for one model.
 
-    Attributes:
-        settings: limits, severities, gates and required scenarios that hold for it; no rules.
-        by: key -> where it stands, in words: ``"severity.values"`` -> ``'policy.toml, rule 2 (models = "vision")'``.
+    ``settings``: limits, severities, gates and required scenarios that hold for it; no rules; ``by``: key -> where it
+    stands, in words: ``"severity.values"`` -> ``'policy.toml, rule 2 (models = "vision")'``.
     """
 
     settings: PolicySettings = field(default_factory=PolicySettings)
@@ -42,13 +41,7 @@ class RegatedCell:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Regated:
-    """What a finished run had decided itself, before another policy judged it.
-
-    Attributes:
-        decision, reason, exit_code: the run's own.
-        changes: cells whose status is another one now.
-        why: what makes the difference, in words.
-    """
+    """What a finished run had decided itself, before another policy judged it."""
 
     decision: Decision
     reason: str
@@ -63,7 +56,6 @@ class PolicyReport:
 
     Attributes:
         source: where it is written: ``[tool.compat.policy]``, or the file that was named.
-        settings: what it says.
         steady: ratio from which the steady call fails where the policy names none; ``undecided``: ratio from which the
             upper bound of an undecided one leaves the run undecided.
         floor_s: a call that is slower by less is no finding, where the policy names none.

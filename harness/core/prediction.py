@@ -56,7 +56,6 @@ class StaticFinding:
 
     @property
     def words(self) -> str:
-        """What is the matter with what, for a reader who knows which file it is about."""
         return self.text if "/" in self.subject else f"{self.subject}: {self.text}"
 
 
@@ -107,9 +106,7 @@ class PredictedModel:
     """One artifact in one release.
 
     Attributes:
-        release: name of the environment.
         verdict: what was predicted, with the findings that stop it, put it in doubt or warn; None: nothing was.
-        happened: what loading there alone came to.
         agreed: whether both say the same; None where one of them says nothing.
         note: why nothing was predicted, or is known.
     """
@@ -130,9 +127,8 @@ class PredictedModel:
 class StaticReport:
     """The static check of one model's artifact.
 
-    Attributes:
-        artifact: its path, relative to the run where it lies there.
-        loops: its own functions that have a loop -> checksum of their code.
+    ``artifact``: its path, relative to the run where it lies there; ``loops``: its own functions that have a loop ->
+    checksum of their code.
     """
 
     artifact: str

@@ -58,7 +58,6 @@ class ServingProfile:
         intra_op_threads, inter_op_threads: pool sizes, at least 1.
         runners: calls that a package of AOTInductor answers at once (``num_runners`` of its loader); others wait.
         switches: JIT switches, by the names in ``harness/serving/settings/table.py``.
-        env: environment variables of the worker process.
         numerics: settings that change numbers, likewise; what is not named stays as the release has it.
     """
 
@@ -74,11 +73,7 @@ class ServingProfile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Deadline:
-    """How long one phase may last without progress, in seconds; the controller's, never the worker's.
-
-    Attributes:
-        load_cpu_s: how long a load may compute, whatever it waited for; None: as long as it may last.
-    """
+    """Seconds one phase may last without progress; ``load_cpu_s``: computing time of a load, None: no limit."""
 
     load_s: float
     call_s: float
@@ -94,7 +89,6 @@ class WorkerLimits:
         memory_bytes: private writable memory, torch's own included.
         memory_is_derived: whether it follows from the machine: then it is no part of what was asked.
         cpu_s: CPU time of all its threads; where it is None the controller derives one from the deadline.
-        file_bytes: size of any file that it writes.
         network: whether sockets other than local ones can be opened.
     """
 
@@ -151,7 +145,6 @@ class ExtractOrder:
     """A part of one call's program that becomes an archive of its own, with the values that go into it as its request.
 
     Attributes:
-        input_set: whose method it is.
         beside: directory of the probe with a free trace of that call, where the values come from; None: only their
             types are known, so the archive can be loaded and not called.
         place: which run of which block: ``()`` is the graph, ``(12, 0)`` branch or turn 0 of its node 12.
@@ -169,7 +162,6 @@ class RewriteOrder:
     """Rewrites of an artifact, saved as another archive; without ``edits`` and ``fold`` only what could be is told.
 
     Attributes:
-        method: the one that is rewritten, inlined for it.
         edits: names of rules in the worker's registry, each with the address of a node in the inlined graph, see
             ``TracedNode.address``.
         addresses: of nodes; which rules fit them is told.
@@ -239,6 +231,10 @@ class ProbeRequest:
         return bool(kinds - {ArtifactKind.TORCHSCRIPT})
 
 
+FailurePlace = tuple[str, str | None, int | None]
+"""Phase, input set and call; a phase is empty, the others None, where that is not known."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
     """An error as data: what the environment under test said, and in which phase."""
@@ -253,7 +249,6 @@ class Failure:
 
     @property
     def first_line(self) -> str:
-        """The most telling line of the message, for tables."""
         lines = [line.strip() for line in self.message.splitlines() if line.strip()]
         return lines[0] if lines else self.type
 
@@ -272,14 +267,14 @@ class CallRecord:
 class FailedRequest:
     """One request that a model did not answer in full: the first call that raised, or where the process ended or hung.
 
-    Attributes:
-        phase: the phase that failed; for a hang or crash with the call and the input set.
-        failure: the error; None where there was none.
+    ``call``: in which the process ended or hung, or which was never made; ``failure``: the error; None where there was
+    none.
     """
 
     input_set: str
     outcome: Outcome
     phase: str
+    call: int | None = None
     failure: Failure | None = None
 
 
@@ -291,6 +286,7 @@ class ModelResult:
         outcome: what happened; of a model that failed in several requests, in the first of them, unless it ended the
             process in another.
         phase: the phase that failed; for a hang or crash the one that never ended; else the last one begun.
+        input_set, call: in which the process ended or hung, or which was never made; those of an error are with it.
         failure: the first error, where there was one.
         failed_requests: those that it did not answer in full; empty where it failed before its first call.
         load_ns: duration of ``torch.jit.load``; None if it did not end.
@@ -302,6 +298,8 @@ class ModelResult:
     model: str
     outcome: Outcome
     phase: str = ""
+    input_set: str | None = None
+    call: int | None = None
     failure: Failure | None = None
     load_ns: int | None = None
     ready_ns: int | None = None
@@ -310,18 +308,25 @@ class ModelResult:
     failed_requests: tuple[FailedRequest, ...] = ()
 
     def of_request(self, input_set: str) -> "ModelResult":
-        """Return what happened to one request, as if nothing else had been asked.
-
-        It is NOT_RUN where the process ended before its turn, and shares a failure that is no request's: of the load.
-        """
+        """Return one request's result, as if alone; NOT_RUN if unreached; a failed load is shared by all."""
         own = next((failed for failed in self.failed_requests if failed.input_set == input_set), None)
         if own is not None:
-            return replace(self, outcome=own.outcome, phase=own.phase, failure=own.failure, failed_requests=(own,))
+            return replace(
+                self.ended(own.outcome),
+                phase=own.phase,
+                input_set=None if own.call is None else input_set,
+                call=own.call,
+                failure=own.failure,
+                failed_requests=(own,),
+            )
         if not self.failed_requests:
             return self
         answered = any(call.input_set == input_set for call in self.calls)
-        outcome = Outcome.COMPLETED if answered else Outcome.NOT_RUN
-        return replace(self, outcome=outcome, phase="", failure=None, failed_requests=())
+        return self.ended(Outcome.COMPLETED if answered else Outcome.NOT_RUN)
+
+    def ended(self, outcome: Outcome) -> "ModelResult":
+        """Return the result with another outcome, and without what failed."""
+        return replace(self, outcome=outcome, phase="", input_set=None, call=None, failure=None, failed_requests=())
 
     @property
     def made_calls(self) -> bool:
@@ -330,7 +335,6 @@ class ModelResult:
 
     @property
     def failed(self) -> bool:
-        """Whether it was reached and did not complete."""
         return self.outcome not in FINE
 
     def fails_like(self, other: "ModelResult") -> bool:
@@ -339,22 +343,24 @@ class ModelResult:
 
     @property
     def way(self) -> tuple[Outcome, str]:
-        """The outcome and the phase without its number; in which call a model fails is a matter of timing."""
-        return self.outcome, self.phase.split(" ")[0]
+        """The outcome and the phase; in which call a model fails is a matter of timing."""
+        return self.outcome, self.phase
 
     @property
-    def place(self) -> str:
-        """The phase with its number, and input set and call of an error; alone, a certain failure is always there."""
-        failure = self.failure
-        return self.phase if failure is None else f"{self.phase} {failure.input_set} {failure.call}"
+    def place(self) -> FailurePlace:
+        """Where it failed; alone, a certain failure is always there."""
+        failed = self if self.failure is None else self.failure
+        return self.phase, failed.input_set, failed.call
+
+    @property
+    def phase_words(self) -> str:
+        """The phase, as in ``call 1 of example`` where the process ended or hung in it."""
+        return self.phase if self.call is None else f"{self.phase} {self.call} of {self.input_set}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """One finished or unfinished phase on the shared monotonic clock, for time shares and timelines.
-
-    ``cpu_ns`` is the CPU time of the phase's own thread, 0 where it did not end.
-    """
+    """A phase on the shared monotonic clock; ``cpu_ns``: of its own thread, 0 where it did not end."""
 
     phase: str
     begin_ns: int
@@ -405,6 +411,5 @@ class ProbeResult:
 
     @property
     def outcomes(self) -> frozenset[Outcome]:
-        """What happened to the process, to each of its models and in each request that one failed in."""
         requests = (request.outcome for item in self.models for request in item.failed_requests)
         return frozenset({self.outcome, *(item.outcome for item in self.models), *requests})

@@ -21,7 +21,6 @@ class MatrixCell:
         exporter, loader: names of releases; the exporter may be ``GIVEN``.
         direction: ``SAME``, ``BACKWARD`` or ``FORWARD``.
         status: UNSUPPORTED, or INCONCLUSIVE with ``exported`` unset, where there is no artifact to load.
-        exported: whether there is an artifact.
         predicted: what the static check said before anything was loaded; None where the file is nothing to judge.
         why_predicted: its first reason, where it is not ``will load``.
         outcome: what happened in the loader; of the export where that failed.
@@ -72,7 +71,6 @@ class Matrix:
         asked, known: results that the matrix is made of, and how many of them were known before this run.
         command: what repeats one model of one pair, without ``--old``, ``--new`` and ``-k``;
             ``command_words``: what it needs to be told of a release, by name, such as ``(--env, NAME=PYTHON)``.
-        notes: what a reader must know.
     """
 
     device: str
@@ -165,12 +163,10 @@ class FirstBad:
     Attributes:
         model: its name; ``kind``: of the symptom of the new end, empty without one.
         releases: in the order from the old end to the new one, which may be backwards in time.
-        source: where the list of releases comes from, in words.
         asked: in the order in which they were asked.
         built: environments that this search built; ``unused``: those of them that were never asked.
         build_limit: how many it was allowed.
         command: what goes on between the two neighbours, empty where nothing was found.
-        notes: what a reader must know.
     """
 
     model: str

@@ -40,9 +40,8 @@ class CellTrend(StrEnum):
 class CellChange:
     """One cell in both runs.
 
-    Attributes:
-        was, now: its status as the reports have it; None where that run does not have the cell.
-        why: what the change is read from; empty where the two statuses say it all.
+    ``was`` and ``now``: its status as the reports have it; None where that run does not have the cell; ``why``: what
+    the change is read from; empty where the two statuses say it all.
     """
 
     cell: str
@@ -117,7 +116,6 @@ class ModelReport:
     """What the table shows of one model; None is "not measured".
 
     Attributes:
-        kind: what its artifact is.
         export: outcome of the export in the old release; None where a golden record brought the artifact.
         load: outcome of load and calls alone in the new release, judged at loading.
         concurrent: outcome of the initializations: the first that did not complete, else completed.
@@ -126,7 +124,6 @@ class ModelReport:
         load_s: old and new seconds, from fresh processes.
         first_calls_s: old and new, sum of the calls before steady state.
         static: what the static check predicted of its artifact, beside what happened.
-        tags: of its declaration.
         guessed: what its inputs were guessed to be, e.g. ``"forward(x=float32[2, 16])"``; empty where they were given.
         asked: digest of artifact, inputs and settings: where two runs have the same one, the same was asked of it.
         timed: whether its latency is measured; a miniature, which tests correctness, says no.
@@ -161,7 +158,6 @@ class ScenarioSide:
     Attributes:
         rounds: initializations that say something about the release; ``failed``: those in which some model hung,
             crashed or raised.
-        ready: how many models came through every round.
         init_s: first load to last warm-up call, median over the rounds that nothing ended early; None without one, and
             where a process brings the group up in cycles.
         load_overlap: CPU time of the loading threads over the wall time of loading; above 1 loads truly overlapped.
@@ -204,12 +200,8 @@ class RunReport:
     """A finished run.
 
     Attributes:
-        run: name of the run directory.
-        old, new: the two sides.
         environment_differences: ``field -> (old, new)`` where the fingerprints differ.
-        judgement: decision, rows, planted defects.
         models: facts per model, in the order of the rows.
-        scenarios: facts per scenario and server group.
         time_shares_s: where the wall time went, by category; sums to ``wall_s``.
         notes: things a reader must know, e.g. that loading was not concurrent (Python holds the GIL).
         program: what every command about this run begins with, as a shell takes it, on the machine that made or shows
@@ -224,7 +216,6 @@ class RunReport:
         common: what the release costs all timed models; None where there were too few to tell.
         rollback: whether one can roll back; None where nobody asked.
         migration: what its artifacts come to outside of TorchScript; None where nobody asked. It decides nothing.
-        explained: what searches have found about its red cells.
         timelines: who did what and when, per initialization and server group; one process of each side.
         baseline: what has changed since another run; None where nobody asked.
         policy: the policy that decided it, and what it made of it.
@@ -273,10 +264,8 @@ class RunReport:
 class RunOutline:
     """What a trend over runs shows of one of them.
 
-    Attributes:
-        old, new: names of the two sides.
-        red, undecided, others: how many models; one that passes with something undecided is undecided.
-        change: median over the timed models of the steady call, new over old; None where none was timed.
+    ``red``, ``undecided``, ``others``: how many models; one that passes with something undecided is undecided;
+    ``change``: median over the timed models of the steady call, new over old; None where none was timed.
     """
 
     run: str

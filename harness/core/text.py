@@ -23,10 +23,7 @@ def slug(text: str) -> str:
 
 
 def first_few(texts: Sequence[str], most: int, joint: str = ", ") -> str:
-    """Return the texts joined; of more than ``most`` the first, and how many more: ``"a, b and 3 more"``.
-
-    Clauses, joined by ``"; "``, end as clauses do: ``"a; b; and 3 more"``.
-    """
+    """Return the first ``most`` texts joined, ``"a, b and 3 more"``; clauses by ``"; "``, ``"a; b; and 3 more"``."""
     left = len(texts) - most
     stop = ";" if joint == "; " else ""
     return joint.join(texts[:most]) + (f"{stop} and {left} more" if left > 0 else "")

@@ -15,10 +15,8 @@ class Timeline:
         scenario: of the initialization, or ``"alone"``.
         group: the server group; of a model that was alone its name.
         round: which one it was, from 0: the first that something failed in, else the first of all.
-        outcome: what became of the process.
         hang: why it did not go on; None where it did, or nothing proves it.
         spans: by begin, on a clock that starts with the first of them.
-        left_out: how many shorter spans are not listed.
     """
 
     scenario: str
@@ -38,7 +36,6 @@ class HangSample:
     Attributes:
         tid: the kernel's thread id.
         thread: index of the worker's thread, None for a thread of torch or the runtime.
-        words: what it did and waits for.
         frames: its stack, innermost first.
     """
 

@@ -32,7 +32,6 @@ class Finding:
 
     Attributes:
         kind: from the open list in ``harness/core/findings.py``, e.g. ``"values"``, ``"hang"``.
-        message: one line in words, complete on its own.
         where: input set, call and path, e.g. ``"example call 1 output[0]"``; or the phase.
         rule: for numbers, the rule of the chain that decided, e.g. ``"scaled tolerance"``.
         detail: a few facts for machines.
@@ -131,12 +130,10 @@ class CellVerdict:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of its findings, each once."""
         return tuple(dict.fromkeys(finding.kind for finding in self.findings))
 
     @property
     def own_note(self) -> str:
-        """Its note before the policy and the waivers."""
         return self.note if self.judged_note is None else self.judged_note
 
 
@@ -241,7 +238,6 @@ class Judgement:
 
     @property
     def cells(self) -> tuple[CellVerdict, ...]:
-        """The cells of all rows."""
         return tuple(cell for row in self.rows for cell in row.cells)
 
 
@@ -250,7 +246,6 @@ class Waiver:
     """One entry of ``golden/waivers.toml``: findings of ``kind`` on ``model`` are known until ``expires``.
 
     Attributes:
-        expires: the last day that it counts.
         issue: a link to where it is followed up, or empty.
         bound: the largest size (``Finding.size``) that it covers; None where any.
         old, new: specifiers (PEP 440) of the torch releases that it is for, e.g. ``"~=2.6.0"``; empty where any.

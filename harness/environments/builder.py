@@ -68,7 +68,6 @@ class EnvironmentSlot:
 
     @property
     def folder(self) -> Path:
-        """The environment itself."""
         digest = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:8]
         return self.root / f"torch-{self.release}-cp{self.python.replace('.', '')}-{digest}"
 
@@ -79,7 +78,6 @@ class EnvironmentSlot:
 
     @property
     def log(self) -> Path:
-        """The whole output of the installer."""
         return self.folder.with_name(self.folder.name + ".log")
 
     def is_built(self) -> bool:
@@ -92,11 +90,7 @@ class EnvironmentSlot:
         return {key: marker.get(key) for key in wanted} == wanted and self.interpreter.exists()
 
     def mark_built(self) -> None:
-        """Write the marker, after a check that the torch asked for is there.
-
-        Raises:
-            EnvironmentUnavailable: the installer succeeded and yet left another torch, or none.
-        """
+        """Write the marker once the torch asked for is there. Raises ``EnvironmentUnavailable``: it is not."""
         torch = self._installed_torch()
         wanted = Version(self.release)
         if torch is None or wanted not in (Version(torch), Version(Version(torch).public)):
@@ -109,11 +103,7 @@ class EnvironmentSlot:
         draft.replace(self.folder / MARKER)
 
     def clear(self) -> None:
-        """Remove the environment; the marker goes first, so that no moment shows a damaged one as built.
-
-        Raises:
-            OSError: something could not be removed.
-        """
+        """Remove the environment, marker first, so that no moment shows a damaged one as built. Raises ``OSError``."""
         (self.folder / MARKER).unlink(missing_ok=True)
         if self.folder.exists():
             shutil.rmtree(self.folder)
@@ -142,12 +132,9 @@ def default_environment_root(project: Path) -> Path:
 class EnvironmentBuilder:
     """Builds environments below ``root``, or returns the ones that are there.
 
-    Args:
-        root: made if it does not exist.
-        progress: called with the spec's name and a short text; from several threads, one at a time.
-        uv: path of uv, usually ``find_uv()``; None builds with venv and pip instead.
-        deadline_s: for one environment, waiting for another run's build included.
-        free_disk_bytes: a build is refused when its filesystem has less.
+    ``progress`` is called with the spec's name and a short text, from several threads, one at a time; ``uv``: None
+    builds with venv and pip instead; ``deadline_s``: for one environment, waiting for another run's build included;
+    ``free_disk_bytes``: a build is refused when its filesystem has less.
     """
 
     def __init__(
@@ -168,7 +155,6 @@ class EnvironmentBuilder:
 
     @property
     def root(self) -> Path:
-        """Where the environments are, and what is built against them."""
         return self._root
 
     def is_ready(self, spec: EnvSpec) -> bool:
@@ -180,7 +166,6 @@ class EnvironmentBuilder:
         return spec.interpreter or self._slot(spec).folder.name
 
     def build(self, spec: EnvSpec, cancelled: threading.Event | None = None) -> Environment:
-        """Return the environment of one spec; see ``build_all``."""
         return self.build_all([spec], cancelled)[0]
 
     def build_all(self, specs: Sequence[EnvSpec], cancelled: threading.Event | None = None) -> list[Environment]:

@@ -11,7 +11,6 @@ class Wheel:
         cuda: ``"12.4"``; None: a build without CUDA.
         architectures: ``"sm_90"`` and ``"compute_90"`` of its kernels; empty where nobody knows.
         glibc: the oldest that it runs with, ``"2.28"``; None where nobody knows.
-        source: from where this is known.
     """
 
     cuda: str | None
@@ -22,14 +21,7 @@ class Wheel:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IndexAnswer:
-    """What the package index, or the installer's cache, has of one release.
-
-    Attributes:
-        found: None: no answer in time.
-        cached: whether the cache alone can build the environment.
-        said: the installer's own decisive words, where something was the matter.
-        reached: whether an index answered at all.
-    """
+    """What index or cache has of a release; ``found``: None without an answer in time; ``said``: its own words."""
 
     found: bool | None = None
     reached: bool = True
@@ -43,14 +35,11 @@ class Candidate:
     """An environment that a run would need.
 
     Attributes:
-        name: ``"torch 2.6.0"``, or the NAME of a ready-made interpreter.
-        built: whether it is there already.
         python: the Python that it has or would get; empty where none was found.
         pythons: the Pythons that suit the release, in words; empty for a ready-made interpreter.
         unsuited: whether it would be built with another one, which the configuration names.
         trouble, hint: why there is no Python, or what is wrong with the interpreter.
         wheel: None where nobody knows this build.
-        index: None where it need not be asked.
     """
 
     name: str

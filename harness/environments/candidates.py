@@ -40,10 +40,8 @@ def examine(
 ) -> Candidate:
     """Return what is known of one environment.
 
-    Args:
-        spec: a ready-made interpreter, or a release with the Python that it would get.
-        uv: the installer; None is pip.
-        pythons: from ``find_pythons``.
+    ``spec``: a ready-made interpreter, or a release with the Python that it would get; ``uv``: the installer; None is
+    pip; ``pythons``: from ``find_pythons``.
     """
     if spec.interpreter is not None:
         return _ready_made(spec, spec.interpreter)
@@ -94,7 +92,6 @@ def _wheel(interpreter: Path, release: str) -> Wheel | None:
 
 
 def _with_glibc(wheel: Wheel | None, release: str) -> Wheel | None:
-    """Return a wheel whose own tag tells no glibc with that of the table."""
     known = wheel_of(release.partition("+")[0])
     return replace(wheel, glibc=known.glibc) if wheel is not None and wheel.glibc is None and known else wheel
 
@@ -124,9 +121,8 @@ class _Ended:
 def ask_index(spec: EnvSpec, *, uv: str | None, interpreter: str, limit_s: float = LIMIT_S) -> IndexAnswer:
     """Return what the index and the cache have of the release of ``spec``, within ``limit_s`` seconds.
 
-    Args:
-        uv: its path; None asks pip, whose cache cannot be asked.
-        interpreter: a Python of the minor version that the environment would get.
+    ``uv``: its path; None asks pip, whose cache cannot be asked; ``interpreter``: a Python of the minor version that
+    the environment would get.
     """
     assert spec.release is not None
     if uv is None:
@@ -158,7 +154,6 @@ def _online(uv: str, interpreter: str, spec: EnvSpec, limit_s: float) -> _Ended:
 
 
 def _is_cached(uv: str, interpreter: str, spec: EnvSpec, limit_s: float) -> bool:
-    """Return whether an installation could be made with nothing from the network; a dry run says what it lacks."""
     options = ("--dry-run", "--offline", "--no-progress", "--python", interpreter)
     with tempfile.TemporaryDirectory(prefix="doctor-") as nowhere:
         packages = (f"torch=={spec.release}", *spec.extras, *spec.index_args)

@@ -57,7 +57,6 @@ def minimal_driver(cuda: str) -> str | None:
 
 
 def is_older(version: str, least: str) -> bool | None:
-    """Return whether one version is older than another; None where one of them is no version."""
     try:
         return Version(version) < Version(least)
     except InvalidVersion:

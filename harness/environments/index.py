@@ -40,7 +40,6 @@ class ReleaseIndex:
         uv: its path; None asks pip.
         python: ``"3.11"``: releases without a wheel for it are not listed; ``interpreter``: one of that minor version.
         index_args: as in ``EnvSpec``.
-        folder: where answers are remembered.
     """
 
     uv: str | None
@@ -53,9 +52,7 @@ class ReleaseIndex:
         """Return the final releases from ``old`` to ``new`` in that order, both ends included, patch releases too.
 
         What was heard within a day is not asked again; where the index cannot be reached, an older answer is taken.
-
-        Raises:
-            EnvironmentUnavailable: the index cannot be asked, and never was.
+        Raises ``EnvironmentUnavailable``: the index cannot be asked, and never was.
         """
         identity = [self.uv is None, self.python, [redacted(text) for text in self.index_args], sorted((old, new))]
         path = self.folder / f"{codec.digest(identity)[:12]}.json"

@@ -39,10 +39,8 @@ def install_commands(uv: str | None, python: str, folder: Path, packages: Sequen
 
     With uv where its path is given, else with ``venv`` and pip. Nothing is seeded: the environment gets no pip and no
     setuptools beyond what the packages ask for. Nothing is compiled to bytecode either: that costs a pair of
-    environments 9 s (torch has 8000 modules), where the first import compiles the 1700 it needs in 2 s.
-
-    Raises:
-        EnvironmentUnavailable: there is neither uv nor any pip.
+    environments 9 s (torch has 8000 modules), where the first import compiles the 1700 it needs in 2 s. Raises
+    ``EnvironmentUnavailable``: there is neither uv nor any pip.
     """
     inside = str(environment_python(folder))
     if uv is not None:
@@ -71,11 +69,7 @@ def resolve_command(
 
 
 def list_command(python: str, index_args: Sequence[str]) -> tuple[str, ...]:
-    """Return the command with which pip lists the releases of torch that have a wheel for ``python``.
-
-    Raises:
-        EnvironmentUnavailable: there is no pip.
-    """
+    """Return pip's command that lists torch releases for ``python``. Raises ``EnvironmentUnavailable``: no pip."""
     options = ("--pre", "--only-binary", ":all:", "--disable-pip-version-check")
     return (*pip_for(python, python), "index", "versions", "torch", *options, *index_args)
 
@@ -88,7 +82,6 @@ def listed(output: str) -> tuple[str, ...]:
 
 
 def environment_python(folder: Path) -> Path:
-    """Return where the interpreter of the environment in ``folder`` is."""
     return folder / "bin" / "python"
 
 
@@ -221,11 +214,7 @@ _RULES: Final[Sequence[_Rule]] = (
 
 
 class Explanation(NamedTuple):
-    """What an installer's output means: a sentence, the line that says so, and what to do.
-
-    Attributes:
-        is_unreachable: whether the index did not answer, rather than say no.
-    """
+    """What an installer's output means, the decisive line, what to do; ``is_unreachable``: no index answered."""
 
     message: str
     line: str
@@ -251,10 +240,7 @@ def explained(output: str, *, status: int, release: str, python: str) -> Explana
 
 
 def explain_failure(name: str, log: Path, *, status: int, release: str, python: str) -> EnvironmentUnavailable:
-    """Return the exception for an installer that ended with ``status`` and whose output is in ``log``.
-
-    The message starts with ``name`` and quotes the decisive line; the hint names the full log.
-    """
+    """Return the error of an installer: ``name``, the decisive line of ``log``, and the log as the hint."""
     output = log.read_text(encoding="utf-8", errors="replace")
     explanation = explained(output, status=status, release=release, python=python)
     quoted = f' (the installer says: "{explanation.line}")' if explanation.line else ""
@@ -285,7 +271,6 @@ def _cut(line: str) -> str:
 
 
 def _plain(output: str) -> str:
-    """Return the output without colours, frames and the wrapping of older uv's."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", output)
     text = re.sub(r"\n\s*[\u2502|]?\s{6,}(?=\S)", " ", text)
     return re.sub(r"[\u00d7\u2500-\u257f\u25b6]+", " ", text)

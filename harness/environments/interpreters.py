@@ -86,12 +86,10 @@ class _Answer:
 def find_pythons(environ: Mapping[str, str] = os.environ, *, own: str | None = None) -> dict[str, tuple[str, ...]]:
     """Return the candidates for each installed CPython minor, ``{"3.11": (path, ...)}``, the best path first.
 
-    Looks, without starting anything, at the controller's own interpreter, ``PATH``, pyenv's versions and uv's
-    managed Pythons. Shims are left out. A candidate is a promise, not a proof: see ``verified_python``.
-
-    Args:
-        environ: read for PATH, HOME, PYENV_ROOT, UV_PYTHON_INSTALL_DIR and XDG_DATA_HOME.
-        own: the controller's interpreter; by default the one behind ``sys.executable``'s virtual environment.
+    Looks, without starting anything, at the controller's own interpreter, ``PATH``, pyenv's versions and uv's managed
+    Pythons. Shims are left out. A candidate is a promise, not a proof: see ``verified_python``. ``environ``: read for
+    PATH, HOME, PYENV_ROOT, UV_PYTHON_INSTALL_DIR and XDG_DATA_HOME; ``own``: the controller's interpreter; by default
+    the one behind ``sys.executable``'s virtual environment.
     """
     own = own if own is not None else str(getattr(sys, "_base_executable", None) or sys.executable)
     pythons: dict[str, dict[str, str]] = {OWN_PYTHON: {os.path.realpath(own): own}}
@@ -104,10 +102,8 @@ def find_pythons(environ: Mapping[str, str] = os.environ, *, own: str | None = N
 def verified_python(minor: str, pythons: Mapping[str, tuple[str, ...]]) -> str:
     """Return the first interpreter among ``pythons[minor]`` that runs and is a CPython of that minor version.
 
-    Runs each candidate at most once, for at most 10 s.
-
-    Raises:
-        EnvironmentUnavailable: there is none; names what was tried and what is installed.
+    Runs each candidate at most once, for at most 10 s. Raises ``EnvironmentUnavailable``: there is none; names what was
+    tried and what is installed.
     """
     tried = []
     for path in pythons.get(minor, ()):
@@ -125,11 +121,9 @@ def verified_python(minor: str, pythons: Mapping[str, tuple[str, ...]]) -> str:
 def inspect_interpreter(interpreter: str) -> InterpreterFacts:
     """Return what a ready-made interpreter is, after one short run of it that does not import torch.
 
-    The run is isolated (``-I``): a torch that only ``PYTHONPATH`` or the user's site would show does not count,
-    because workers start without them.
-
-    Raises:
-        EnvironmentUnavailable: it does not exist, does not run, is too old for a worker, or has no torch.
+    The run is isolated (``-I``): a torch that only ``PYTHONPATH`` or the user's site would show does not count, because
+    workers start without them. Raises ``EnvironmentUnavailable``: it does not exist, does not run, is too old for a
+    worker, or has no torch.
     """
     path = Path(interpreter)
     try:

@@ -38,12 +38,7 @@ _QUESTION_S: Final = 20.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compiler:
-    """A compiler that knows the C++ asked for.
-
-    Attributes:
-        command: how it is started.
-        version: what it says of itself; another version builds anew.
-    """
+    """A compiler that knows the C++ asked for: its command, and its version: another version builds anew."""
 
     command: tuple[str, ...]
     version: str
@@ -62,7 +57,6 @@ def find_compiler() -> str | None:
 
 
 def why_no_compiler() -> str:
-    """Return why ``find_compiler`` found none."""
     named = os.environ.get("CXX")
     return f"CXX names {named!r}, which is not there" if named else "no C++ compiler was found"
 
@@ -79,11 +73,7 @@ def standard_of(include: Path) -> int:
 
 
 def ask_compiler(standard: int) -> Compiler:
-    """Return the compiler of this machine, after it has said that it knows C++ ``standard``.
-
-    Raises:
-        NoCompiler: there is none, it cannot be run, or it is too old.
-    """
+    """Return this machine's compiler, asked whether it knows C++ ``standard``. Raises ``NoCompiler``."""
     compiler = find_compiler()
     if compiler is None:
         raise NoCompiler(f"{why_no_compiler()}: {INSTALL}")
@@ -123,11 +113,8 @@ class NotBuilt(Exception):
 class Recipe:
     """Everything that decides what comes out.
 
-    Attributes:
-        name: for people, in the folder's name.
-        output: file name of what is built.
-        command, libraries: what is run, with ``-o FILE`` between the two.
-        identity: what else makes another build: versions and digests.
+    ``command`` and ``libraries``: what is run, with ``-o FILE`` between the two; ``identity``: what else makes another
+    build: versions and digests.
     """
 
     name: str
@@ -138,7 +125,6 @@ class Recipe:
 
     @property
     def folder(self) -> str:
-        """Name of the folder that holds the build."""
         text = json.dumps([self.output, self.command, self.libraries, self.identity])
         return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
@@ -146,10 +132,8 @@ class Recipe:
 def find_or_compile(recipe: Recipe, folder: Path, patience: Patience) -> tuple[Path, bool]:
     """Return what ``recipe`` builds, below ``folder``, and whether it was there already.
 
-    Raises:
-        NotBuilt: the compiler failed.
-        Cancelled, DeadlineExceeded: the compiler's process group has been killed.
-        OSError: the folder cannot be written, or the compiler cannot be started.
+    Raises ``NotBuilt``: the compiler failed; ``Cancelled``, ``DeadlineExceeded``: the compiler's process group has been
+    killed; ``OSError``: the folder cannot be written, or the compiler cannot be started.
     """
     place = folder / recipe.folder
     binary = place / recipe.output
@@ -186,8 +170,8 @@ SOURCES: Final = Path(__file__).resolve().parent.parent / "native"
 # Headers are named by their path in that folder.
 OWN_HEADERS: Final = ("-I", str(SOURCES))
 SOURCE_SUFFIXES: Final = (".cpp", ".hpp", ".ld")
-# A build takes 10-20 s on two cores; this is for machines that are very busy.
-DEADLINE_S: Final = 300.0
+# A build takes 10-20 s of two cores; at load 20 that was more than 300 s. Who waits sees ticks, and can interrupt.
+DEADLINE_S: Final = 1800.0
 CUDA_TOOLKITS: Final = (Path("/usr/local/cuda/include"), Path("/usr/include"))
 TRITON: Final = Path("triton/backends/nvidia/include")
 NEEDED_HEADER: Final = "torch/csrc/jit/serialization/import.h"
@@ -201,7 +185,6 @@ class LibTorch:
         torch: version in full, ``"2.6.0+cu124"``.
         root: the package's folder, with ``include`` and ``lib``.
         cxx11_abi: whether it was built with libstdc++'s newer strings.
-        git_revision: torch's own, where the wheel tells.
     """
 
     torch: str
@@ -222,13 +205,8 @@ class LibTorch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NativeBuild:
-    """What became of a build.
-
-    Attributes:
-        binary: the program or library, or None.
-        why_not: why there is none and what to do about it; else empty.
-        seconds: how long this call took.
-        cached: whether nothing had to be compiled.
+    """What became of a build: ``binary``, or ``why_not`` and what to do about it; ``cached``: nothing had to be
+    compiled.
     """
 
     binary: Path | None
@@ -245,28 +223,18 @@ def build_worker(
     tick: Callable[[], None] = lambda: None,
     cancelled: threading.Event | None = None,
 ) -> NativeBuild:
-    """Return the C++ worker for ``libtorch``, compiled now or before.
+    """Return the C++ worker for ``libtorch``, compiled now or before, below ``folder``.
 
-    Two processes that ask for the same build compile once: the other one waits. Whatever ends this call early, be it
-    an exception in this thread or ``cancelled`` from another, ends the compiler's process group too.
-
-    Args:
-        folder: where builds are kept; made if it is not there.
-        cuda: with CUDA graphs and models on a GPU; needs the CUDA headers that came with the wheel.
-        tick: called about every 2 s while it compiles or waits.
-
-    Raises:
-        Cancelled: ``cancelled`` was set.
+    Two processes that ask for the same build compile once: the other one waits. Whatever ends this call early, be it an
+    exception in this thread or ``cancelled`` from another, ends the compiler's process group too. ``cuda``: with CUDA
+    graphs and models on a GPU; needs the CUDA headers that came with the wheel. ``tick`` is called about every 2 s.
+    Raises ``Cancelled``.
     """
     return _built(lambda: _worker_recipe(libtorch, cuda=cuda), folder, tick, cancelled)
 
 
 def build_library(source: Path, folder: Path, *, name: str = "") -> NativeBuild:
-    """Return the shared library of one C++ file that needs no torch, compiled now or before.
-
-    Args:
-        name: by which the dynamic linker takes it for another one.
-    """
+    """Return the shared library of one file without torch, cached; ``name``: what the dynamic linker knows it as."""
 
     def build(cancelled: threading.Event) -> NativeBuild:
         return _built(lambda: _library_recipe(source, name), folder, lambda: None, cancelled)
@@ -365,7 +333,6 @@ def _library_recipe(source: Path, name: str) -> Recipe:
 
 
 def sources_digest(folder: Path) -> str:
-    """Return a digest over the sources below ``folder``, names and contents."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.suffix in SOURCE_SUFFIXES):
         name, content = str(path.relative_to(folder)), path.read_bytes()
@@ -382,11 +349,7 @@ TORCH_PYTHON = "libtorch_python.so"
 def build_workers(
     wanted: Mapping[str, LibTorch], folder: Path, *, cuda: bool, cancelled: threading.Event
 ) -> dict[str, NativeBuild]:
-    """Return one build per name of ``wanted``, all at the same time; ``cancelled`` ends every compiler.
-
-    Raises:
-        Cancelled: ``cancelled`` was set.
-    """
+    """Return one build per name of ``wanted``, side by side. Raises ``Cancelled``, all compilers ended."""
 
     def build(name: str, cancelled: threading.Event) -> NativeBuild:
         return build_worker(wanted[name], folder, cuda=cuda, cancelled=cancelled)

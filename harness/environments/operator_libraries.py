@@ -19,13 +19,8 @@ def libraries_of(
 ) -> tuple[str, ...]:
     """Return the libraries of the environment that goes by ``names``, in order, each once.
 
-    Args:
-        configured: as written; files relative to ``project``.
-        arguments: ``LIB`` or ``NAME=LIB``; files relative to the working directory.
-        used: all names that a NAME may be.
-
-    Raises:
-        ConfigError: an argument is malformed or names no environment.
+    Files of ``configured`` are relative to ``project``; ``arguments`` are ``LIB`` or ``NAME=LIB``, with files relative
+    to the working directory. Raises ``ConfigError``: an argument is malformed or names no environment.
     """
     libraries = [located(text, project) for text in configured]
     for argument in arguments:

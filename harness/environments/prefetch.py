@@ -24,11 +24,7 @@ class _Ahead:
 
 
 class Prefetch:
-    """Environments through ``builder``: the one asked for, and meanwhile those that may be asked for next.
-
-    Attributes:
-        built: spec's name -> seconds, of every environment that was built here, wanted or not.
-    """
+    """Builds the environment asked for, and ahead of time the next; ``built``: spec's name -> seconds."""
 
     def __init__(self, builder: EnvironmentBuilder) -> None:
         self._builder = builder
@@ -37,11 +33,6 @@ class Prefetch:
         self.built: dict[str, float] = {}
 
     def all_of(self, specs: Sequence[EnvSpec]) -> list[Environment]:
-        """Return the environments of ``specs``, built side by side.
-
-        Raises:
-            EnvironmentUnavailable: one cannot be built.
-        """
         environments = self._builder.build_all(specs)
         for environment in environments:
             self._count(environment)
@@ -59,10 +50,8 @@ class Prefetch:
             thread.start()
 
     def environment(self, spec: EnvSpec) -> Environment:
-        """Return the environment of ``spec``; everything else that is being built is ended.
-
-        Raises:
-            EnvironmentUnavailable: it cannot be built.
+        """Return the environment of ``spec``, ending every other build. Raises ``EnvironmentUnavailable``: it cannot
+        be built.
         """
         self._drop(but=[spec])
         begun = next((item for item in self._ahead if item.spec == spec), None)
@@ -73,7 +62,6 @@ class Prefetch:
         return environment
 
     def __enter__(self) -> Self:
-        """Return itself; whatever is still being built is ended with the block."""
         return self
 
     def __exit__(self, *_exception: object) -> None:

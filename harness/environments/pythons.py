@@ -39,13 +39,10 @@ WHEELS: Final[Sequence[tuple[Minor, Minor, Minor]]] = (
 
 
 class PythonRange(NamedTuple):
-    """The Pythons, both ends included, on which a release can run TorchScript."""
-
     oldest: Minor
     newest: Minor
 
     def __contains__(self, minor: object) -> bool:
-        """Whether a Python such as ``(3, 11)`` is in the range."""
         return isinstance(minor, tuple) and self.oldest <= minor <= self.newest
 
     def __str__(self) -> str:
@@ -55,11 +52,7 @@ class PythonRange(NamedTuple):
 
 
 def read_minor(text: str) -> Minor:
-    """Return ``(3, 11)`` for ``"3.11"`` or ``"3.11.7"``.
-
-    Raises:
-        ConfigError: the text names no minor version of Python 3.
-    """
+    """Return ``(3, 11)`` for ``"3.11"`` or ``"3.11.7"``. Raises ``ConfigError``: no minor version of Python 3."""
     match = re.fullmatch(r"(3)\.(\d+)(?:\.\d+\w*)?", text.strip())
     if match is None:
         raise ConfigError(f"{text!r} is not a Python version", "write one like 3.11")
@@ -72,11 +65,7 @@ def write_minor(minor: Minor) -> str:
 
 
 def parse_release(text: str) -> str:
-    """Return a torch release in full: ``"2.6"`` gives ``"2.6.0"``, ``"2.6.0+cpu"`` stays.
-
-    Raises:
-        ConfigError: the text is not a version, or names no single release.
-    """
+    """Return a release in full: ``"2.6"`` is ``"2.6.0"``, ``"2.6.0+cpu"`` stays. Raises ``ConfigError``."""
     hint = 'write a release like "2.6.0" or "2.6.0+cpu"'
     try:
         version = Version(text)
@@ -112,11 +101,8 @@ def choose_python(releases: Sequence[str], installed: Sequence[str], *, preferre
     """Return the one Python (``"3.11"``) on which all ``releases`` are to be built.
 
     One Python for both sides keeps the interpreter out of the comparison. ``preferred`` wins if it is installed and
-    suits every release, else the newest installed one that does.
-
-    Raises:
-        ConfigError: a release or a Python is not a version.
-        EnvironmentUnavailable: no installed Python suits all releases; names each range and what is installed.
+    suits every release, else the newest installed one that does. Raises ``ConfigError``: a release or a Python is not a
+    version; ``EnvironmentUnavailable``: no installed Python suits all releases; names each range and what is installed.
     """
     if not releases:
         raise ConfigError("no torch release to choose a Python for", "name at least one release")

@@ -26,18 +26,11 @@ def env_specs(
 ) -> tuple[EnvSpec, EnvSpec]:
     """Return what to build or use on the old and on the new side.
 
-    Args:
-        table: ``[tool.compat]`` as parsed.
-        settings: from ``load_settings``; ``old`` and ``new`` are releases or names from ``env_arguments``.
-        env_arguments: ``NAME=PYTHON``: a ready-made interpreter. ``old`` and ``new`` replace that side.
-        file: name of the file for messages.
-        libraries: ``LIB`` or ``NAME=LIB``: operator libraries on top of the configured ones. NAME is as for
-            ``env_arguments``, or a release.
-        project: the folder that configured paths of shared objects are relative to.
-
-    Raises:
-        ConfigError: a side is missing or neither release nor name; an argument is malformed, given twice or used by
-            no side; both sides are the same torch and ``settings.allow_same_torch`` is not set.
+    ``settings.old`` and ``new`` are releases or names from ``env_arguments``: ``NAME=PYTHON``, a ready-made
+    interpreter; ``old`` and ``new`` replace that side. ``libraries`` are ``LIB`` or ``NAME=LIB``, on top of the
+    configured ones; NAME may be a release too. Configured paths of shared objects are relative to ``project``. Raises
+    ``ConfigError``: a side is missing or neither release nor name; an argument is malformed, given twice or used by no
+    side; both sides are the same torch and ``settings.allow_same_torch`` is not set.
     """
     old, new = (
         env_spec(table, settings, side, env_arguments, file=file, libraries=libraries, project=project)
@@ -96,10 +89,7 @@ def _spec_and_options(
 
 
 def direction_of(old_release: str | None, new_release: str | None) -> Literal["backward", "forward"]:
-    """Return "forward" (a rollback is checked) if the new release is the earlier one, else "backward".
-
-    A build suffix such as ``+cpu`` does not count. A side that is no release (a named environment) gives "backward".
-    """
+    """Return "forward" (a rollback) if the new release is the earlier one, build suffixes aside, else "backward"."""
     try:
         old, new = (Version(text or "").public for text in (old_release, new_release))
     except InvalidVersion:

@@ -21,10 +21,7 @@ copy of its own (torch/_vendor)."""
 
 
 def compiling(spec: EnvSpec) -> EnvSpec:
-    """Return the spec with what its release needs to compile: the same one where that is there anyway.
-
-    A ready-made interpreter stays as it is.
-    """
+    """Return the spec with what its release needs to compile; a ready-made interpreter stays as it is."""
     return _with(spec, SETUPTOOLS, DECLARES_SETUPTOOLS)
 
 

@@ -37,11 +37,7 @@ def between(versions: Iterable[str], old: str, new: str) -> tuple[str, ...]:
 
 
 def in_order(named: Sequence[str], old: str, new: str) -> tuple[str, ...]:
-    """Return ``named`` releases from ``old`` to ``new``, both included, in order; of other names the order given.
-
-    Raises:
-        ConfigError: one does not lie between the ends, is named twice, or the ends are the same.
-    """
+    """Return ``named`` releases in order between the ends. Raises ``ConfigError``: outside, or named twice."""
     if old == new:
         raise ConfigError(f"both ends are {old}", "name two releases with --old and --new")
     inner = [name for name in named if name not in (old, new)]

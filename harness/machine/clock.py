@@ -10,10 +10,8 @@ def monotonic_ns() -> int:
 
 
 def utc_now() -> dt.datetime:
-    """Return now, in UTC."""
     return dt.datetime.now(dt.UTC)
 
 
 def today() -> dt.date:
-    """Return today's date, in UTC."""
     return utc_now().date()

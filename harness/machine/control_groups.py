@@ -12,9 +12,8 @@ OWN = Path("/proc/self/cgroup")
 def folders(controller: str, mount: Path = MOUNT, own: Path = OWN) -> Iterator[Path]:
     """Yield the folders of the own group and those above it; in a container only the root may be there.
 
-    Args:
-        controller: ``"cpu"``, ``"memory"`` or ``"pids"``, for which version 1 has groups of their own.
-        own: the file with the group's memberships.
+    ``controller``: ``"cpu"``, ``"memory"`` or ``"pids"``, for which version 1 has groups of their own; ``own``: the
+    file with the group's memberships.
     """
     for line in text_of(own).splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]

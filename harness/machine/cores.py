@@ -24,9 +24,8 @@ QUIET_S = 0.1
 class Placement:
     """Where a benchmark runs.
 
-    Attributes:
-        cores: to which its processes are pinned; empty: nowhere, and ``why_not`` says why.
-        ranked: all cores that may be used, the best first: for callers that need more than ``cores``.
+    ``cores``: to which its processes are pinned; empty: nowhere, and ``why_not`` says why; ``ranked``: all cores that
+    may be used, the best first: for callers that need more than ``cores``.
     """
 
     cores: tuple[int, ...] = ()
@@ -53,10 +52,7 @@ ANYWHERE = Placement(why_not="it was not asked for")
 
 
 def choose(cores: int, quiet_s: float = QUIET_S) -> Placement:
-    """Return ``cores`` cores that were least busy for ``quiet_s`` seconds, on distinct physical cores first.
-
-    Nothing is pinned where the platform cannot, or fewer cores may be used than are wanted.
-    """
+    """Return the least busy cores over ``quiet_s``, on distinct physical cores first; unpinned where impossible."""
     try:
         allowed = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, allowed)
@@ -91,11 +87,8 @@ def physical_cores() -> int:
 def rank(allowed: Sequence[int], busy: Mapping[int, float], siblings: Mapping[int, frozenset[int]]) -> tuple[int, ...]:
     """Return cores, the best first: one thread of every physical core before a second one, the idle before the busy.
 
-    Args:
-        busy: core -> time that it was at work; what is not known counts as idle.
-        siblings: core -> the threads of its physical core.
-
-    A physical core is as busy as all its threads together: they share it.
+    ``busy``: core -> time at work (unknown counts as idle); ``siblings``: core -> the threads of its physical core,
+    which is as busy as all of them together.
     """
     whole = {core: sum(busy.get(other, 0.0) for other in siblings.get(core, frozenset()) | {core}) for core in allowed}
     first: list[int] = []
@@ -155,9 +148,8 @@ def look_at_cores(
 ) -> Cores:
     """Return what the cores are like.
 
-    Args:
-        allowed: the cores that may be used; None asks the kernel.
-        look_s: between two readings of their time; 0 leaves out what takes it.
+    ``allowed``: the cores that may be used; None asks the kernel; ``look_s``: between two readings of their time; 0
+    leaves out what takes it.
     """
     usable = sorted(os.sched_getaffinity(0) if allowed is None else allowed)
     return Cores(
@@ -169,7 +161,6 @@ def look_at_cores(
 
 
 def _stolen(stat: Path, cores: Collection[int], look_s: float) -> float | None:
-    """Return the share of the cores' time that the hypervisor took in the next moment."""
     before = core_times_in(text_of(stat))
     time.sleep(look_s)
     after = core_times_in(text_of(stat))

@@ -21,7 +21,6 @@ ZIP_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Run
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file; empty where it cannot be read."""
     try:
         return path.read_text(errors="replace")
     except OSError:
@@ -29,11 +28,7 @@ def text_of(path: Path) -> str:
 
 
 def plain_bytes(path: Path) -> bytes:
-    """Return the content of a plain file.
-
-    Raises:
-        OSError: it cannot be read, or is none: a pipe would never answer.
-    """
+    """Return a plain file's content. Raises ``OSError``: unreadable, or no plain file: a pipe never answers."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -71,11 +66,7 @@ def unwritable(what: str, error: OSError, hint: str) -> RunDirError:
 
 
 def emptied(folder: Path) -> Path:
-    """Return ``folder``, made anew and empty; what was in its place is removed, of a link the link alone.
-
-    Raises:
-        RunDirError: it cannot be removed or made.
-    """
+    """Return ``folder``, made anew and empty (of a link only the link is removed). Raises ``RunDirError``."""
     if os.path.lexists(folder):
         remove(folder)
     try:
@@ -86,11 +77,7 @@ def emptied(folder: Path) -> Path:
 
 
 def moved(folder: Path, place: Path) -> Path:
-    """Return ``place``, where ``folder`` lies from now on; what was there before is removed.
-
-    Raises:
-        RunDirError: it cannot be moved.
-    """
+    """Return ``place``, where ``folder`` lies now; what was there is removed. Raises ``RunDirError``."""
     if os.path.lexists(place):
         remove(place)
     try:
@@ -100,11 +87,7 @@ def moved(folder: Path, place: Path) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link, or a folder with everything in it.
-
-    Raises:
-        RunDirError: it cannot be removed.
-    """
+    """Remove a file, a link, or a folder with everything in it. Raises ``RunDirError``: it cannot be removed."""
     try:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -115,10 +98,7 @@ def remove(path: Path) -> None:
 
 
 def keep_bug_report(text: str) -> Path | None:
-    """Write the traceback of a bug of the gate to a new file, to be sent rather than shown, and return its path.
-
-    None where no file can be written.
-    """
+    """Write the traceback of our bug to a new file, to be sent, and return its path; None if it cannot be written."""
     try:
         with tempfile.NamedTemporaryFile("w", prefix="harness-bug-", suffix=".txt", delete=False) as stream:
             stream.write(text)
@@ -131,12 +111,8 @@ def keep_bug_report(text: str) -> Path | None:
 def locked(path: Path, patience: Patience) -> Iterator[int]:
     """Hold the lock at ``path``, a file or a folder that is there; gives its descriptor, for a child to inherit.
 
-    Where another process has it, that is told at once.
-
-    Raises:
-        Cancelled: while waiting for the one who has it.
-        DeadlineExceeded: likewise.
-        OSError: the file cannot be made.
+    That another process has it is told at once. Raises ``Cancelled`` and ``DeadlineExceeded`` while waiting for it, and
+    ``OSError``: the file cannot be made.
     """
     lock = os.open(path, (os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT) | os.O_CLOEXEC, 0o644)
     try:
@@ -150,10 +126,7 @@ def locked(path: Path, patience: Patience) -> Iterator[int]:
 
 @contextmanager
 def new_zip(path: Path, compression: int) -> Iterator[zipfile.ZipFile]:
-    """Give a new zip file to be filled, and close it; what ends that early is raised as it is.
-
-    An interrupt may come while a member is being written: closing it then would raise ValueError in its place.
-    """
+    """Give a new zip file and close it; closing during an interrupted write would hide the interrupt: ValueError."""
     archive = zipfile.ZipFile(path, "x", compression, strict_timestamps=False)
     try:
         yield archive

@@ -33,13 +33,6 @@ REASON_WORDS = {
 
 
 def look(uuid: str | None, own: Collection[int]) -> GpuState | None:
-    """Return how a GPU does now, None where ``nvidia-smi`` gives no answer in 10 s.
-
-    Args:
-        uuid: of the GPU that the benchmark uses. Without it a machine with one GPU is told of, but not who else is on
-            it.
-        own: processes of the benchmark, still alive.
-    """
     which = (f"--id={uuid}",) if uuid else ()
     status, text = _first_known((_STATE.format(reasons=reasons) for reasons in REASONS), *which, deadline_s=DEADLINE_S)
     if status != 0:
@@ -59,9 +52,6 @@ def state_in(text: str, pids: Collection[int], own: Collection[int]) -> GpuState
 
     Inside a container the numbers of processes may be those of another namespace: then as many as the benchmark has are
     taken for its own.
-
-    Args:
-        pids: all processes on it.
     """
     lines = text.splitlines()
     fields = [field.strip() for line in lines for field in line.split(",")]
@@ -92,10 +82,7 @@ def _number(text: str) -> int | None:
 
 
 def ask(query: str, *which: str, deadline_s: float) -> tuple[int | None, str]:
-    """Return the exit status of ``nvidia-smi`` and what it wrote; None with the reason if it had to be ended.
-
-    It tells its errors on standard output.
-    """
+    """Return ``nvidia-smi``'s exit status (None: had to be ended) and output, where it tells its errors too."""
     command = ("nvidia-smi", query, "--format=csv,noheader,nounits", *which)
     try:
         done = run(command, limit_s=deadline_s)
@@ -133,11 +120,7 @@ _PROFILERS: Final = re.compile(r"nv-hostengine|dcgm.*|nsys.*|ncu|nv-nsight.*|nsi
 
 
 def survey(proc: Path = PROC, dev: Path = DEV, visible: str | None = None) -> Gpus:
-    """Return what the machine shows of its GPUs; asks ``nvidia-smi`` only where there is a device file.
-
-    Args:
-        visible: CUDA_VISIBLE_DEVICES; None where it is not set.
-    """
+    """Return what the machine shows of its GPUs; ``nvidia-smi`` is asked if there is a device file."""
     gpus = without_asking(proc, dev)
     if not gpus.nodes:
         return gpus
@@ -157,16 +140,12 @@ def survey(proc: Path = PROC, dev: Path = DEV, visible: str | None = None) -> Gp
 
 
 def _complaint(text: str) -> str:
-    """Return the first line of an answer that is no card; empty: there is none.
-
-    Of a card with an infoROM that cannot be read there is a warning below: torch does not use that.
-    """
+    """Return the first line that is no card, else empty; a warning on an infoROM is none: torch does not use it."""
     lines = (line.strip() for line in text.splitlines())
     return next((line for line in lines if line and not line.startswith("WARNING") and not cards_in(line, "")), "")
 
 
 def without_asking(proc: Path = PROC, dev: Path = DEV) -> Gpus:
-    """Return what files tell: no process is started."""
     control = [dev / _CONTROL[0]] if (dev / _CONTROL[0]).exists() else []
     nodes = sorted(path for path in _names(dev) if _NODE.fullmatch(path.name)) or control
     linked = dict.fromkeys([*nodes, *(dev / name for name in _CONTROL if (dev / name).exists())]) if nodes else {}
@@ -185,16 +164,12 @@ def driver_in(text: str) -> str:
 
 
 def cards_in(text: str, processes: str) -> tuple[GpuCard, ...]:
-    """Return the cards from the answers of ``nvidia-smi``; lines of another form are left out."""
     rows = ([field.strip() for field in line.split(",")] for line in text.splitlines())
     return tuple(card for row in rows if (card := _card(row, processes)) is not None)
 
 
 def visible_of(cards: Sequence[GpuCard], visible: str | None) -> tuple[GpuCard, ...]:
-    """Return the cards that CUDA_VISIBLE_DEVICES leaves.
-
-    Numbers are taken in the order of ``nvidia-smi``; CUDA's own may differ where the cards do (CUDA_DEVICE_ORDER).
-    """
+    """Return the cards CUDA_VISIBLE_DEVICES leaves, numbered as ``nvidia-smi`` does (not as CUDA_DEVICE_ORDER)."""
     if visible is None:
         return tuple(cards)
     left = []

@@ -47,7 +47,6 @@ def core_times_in(text: str) -> dict[int, CoreTime]:
 
 
 def core_times() -> dict[int, CoreTime]:
-    """Return core -> time since the start of the machine."""
     return core_times_in(text_of(Path("/proc/stat")))
 
 
@@ -64,12 +63,7 @@ def cpu_s_in(text: str) -> float:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quota:
-    """The CPU quota of the container.
-
-    Attributes:
-        cores: cores' worth of time; None: no quota.
-        throttled_s: for how long it was stopped since its start.
-    """
+    """The container's CPU quota in cores, None without one; ``throttled_s``: stopped for so long since its start."""
 
     cores: float | None = None
     throttled_s: float = 0.0
@@ -98,11 +92,7 @@ def _version_1_limit(folder: Path) -> list[str]:
 
 
 class Watch:
-    """Adds up what happened on the cores of a benchmark while it is ``attentive``.
-
-    Args:
-        cores: to which the benchmark is pinned; empty: all that this process may use.
-    """
+    """Adds up what happened on the benchmark's ``cores`` (empty: all usable) while it is ``attentive``."""
 
     def __init__(self, cores: Sequence[int]) -> None:
         self._cores = tuple(cores) or _allowed()
@@ -139,7 +129,6 @@ class Watch:
             self._own_s += sign * sum(max(after[pid] - own[pid], 0.0) for pid in own)
 
     def machine_state(self, *, cores: Sequence[int], why_not_pinned: str, gpu: GpuState | None) -> MachineState:
-        """Return what was seen so far."""
         now = quota()
         total = self._seen.total or 1.0
         return MachineState(

@@ -17,11 +17,7 @@ def share_gb() -> float | None:
 
 
 def usable_bytes(meminfo: Path | None = None, groups: Path | None = None, own: Path | None = None) -> int | None:
-    """Return the smaller of the machine's memory and the limits of its control groups; None if neither is known.
-
-    Args:
-        meminfo, groups, own: where to read that; None: of this machine.
-    """
+    """Return the smaller of the machine's memory and its control groups' limits; None if neither is known."""
     mount, own = groups or control_groups.MOUNT, own or control_groups.OWN
     limits = control_groups.limits("memory", "memory.max", "memory.limit_in_bytes", mount=mount, own=own)
     total = bytes_in(text_of(meminfo or MEMINFO), "MemTotal")

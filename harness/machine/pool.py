@@ -41,7 +41,6 @@ def each(function: Callable[[Item], Result], items: Iterable[Item], *, jobs: int
 
 
 def both(first: Callable[[], First], second: Callable[[], Second]) -> tuple[First, Second]:
-    """Return what two functions return that run side by side; see ``each`` for what happens where one fails."""
     results: list[First] = []
     two: list[Second] = []
     calls: tuple[Callable[[], None], ...] = (lambda: results.append(first()), lambda: two.append(second()))
@@ -50,7 +49,6 @@ def both(first: Callable[[], First], second: Callable[[], Second]) -> tuple[Firs
 
 
 def answer(future: "Future[Result]") -> Result:
-    """Return the result of ``future``, or raise what it raised; an interrupt ends the wait for it."""
     while not wait((future,), timeout=INTERRUPT_S).done:
         pass
     return future.result()
@@ -75,14 +73,9 @@ def run_side_by_side(
     """Return the results and the failures of all pieces of ``work``, after every one has ended.
 
     Each piece gets an event and must end soon once it is set. Signals reach the main thread only, so the pieces never
-    see KeyboardInterrupt themselves.
-
-    Args:
-        cancelled: the event, where the caller itself may want to end them.
-        first_failure_cancels: whether the others end with the first that fails; they are no failures then.
-
-    Raises:
-        KeyboardInterrupt: raised here after the event was set and the pieces had 15 s to clean up.
+    see KeyboardInterrupt themselves. ``cancelled``: the event, where the caller itself may want to end them;
+    ``first_failure_cancels``: whether the others end with the first that fails; they are no failures then. Raises
+    ``KeyboardInterrupt``: raised here after the event was set and the pieces had 15 s to clean up.
     """
     cancelled = cancelled or threading.Event()
     results: dict[Key, T] = {}
@@ -133,11 +126,7 @@ def raise_failures(failures: Sequence[Exception]) -> None:
 
 
 class Background(Generic[T]):
-    """A piece of work that goes on in a thread of its own from now on; leaving its ``with`` block ends it.
-
-    Args:
-        piece: gets an event and must end soon once it is set.
-    """
+    """Work in a thread of its own until the ``with`` block ends: then ``piece``'s event is set, and it must end."""
 
     def __init__(self, piece: Callable[[threading.Event], T]) -> None:
         self._cancelled = threading.Event()
@@ -169,13 +158,7 @@ class DeadlineExceeded(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patience:
-    """How a build waits.
-
-    Attributes:
-        deadline: on ``time.monotonic()``.
-        tick: called about every 2 s while it waits.
-        cancelled: ends the wait.
-    """
+    """How a build waits; ``deadline``: on ``time.monotonic()``; ``tick``: called about every 2 s while it waits."""
 
     deadline: float
     tick: Callable[[], None]
@@ -184,9 +167,7 @@ class Patience:
     def wait_until(self, has_happened: Callable[[], bool]) -> None:
         """Return once ``has_happened``, which is asked 50 times a second.
 
-        Raises:
-            Cancelled: ``cancelled`` was set.
-            DeadlineExceeded: it did not happen in time.
+        Raises ``Cancelled``: ``cancelled`` was set; ``DeadlineExceeded``: it did not happen in time.
         """
         next_tick = time.monotonic() + _TICK_S
         while not has_happened():

@@ -30,15 +30,7 @@ def start(
     env: Mapping[str, str] | None = None,
     pass_fds: Collection[int] = (),
 ) -> "subprocess.Popen[bytes]":
-    """Start ``command`` under a supervisor, whose number and end stand for its own.
-
-    Args:
-        env: all its environment variables; None: those of this process.
-        pass_fds: file descriptors that it inherits.
-
-    Raises:
-        OSError: it cannot be executed.
-    """
+    """Start ``command`` under a supervisor that stands for it; ``env`` None: our own. Raises ``OSError``."""
     read, write = os.pipe()
     try:
         process = subprocess.Popen(
@@ -79,9 +71,7 @@ def run(
 ) -> "subprocess.CompletedProcess[str]":
     """Return how a command has ended that reads ``text`` and answers within ``limit_s`` seconds.
 
-    Raises:
-        OSError: it cannot be executed.
-        TimeoutExpired: it did not end in time, and has been ended.
+    Raises ``OSError``: it cannot be executed; ``TimeoutExpired``: it did not end in time, and has been ended.
     """
     process = start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, env=env)
     try:
@@ -101,11 +91,9 @@ def kill_group(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
 def reap(process: "subprocess.Popen[bytes]", reader: threading.Thread | None = None) -> bool:
     """Kill ``process`` with its group, wait for it and close its pipes; False if it could not be reaped.
 
-    A process that its work has put into another group or session is not found: it outlives the run.
-
-    Args:
-        process: leader of its session.
-        reader: a thread that reads its answers; their pipe is closed only after the thread has seen the end of it.
+    A process that its work has put into another group or session is not found: it outlives the run. ``process``: leader
+    of its session; ``reader``: a thread that reads its answers; their pipe is closed only after the thread has seen the
+    end of it.
     """
     if process.returncode is None:  # else its number may be another's by now
         kill_group(process.pid)

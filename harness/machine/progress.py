@@ -78,11 +78,7 @@ class Progress:
         self._ended.set()
 
     def stage(self, name: str, total: int = 0, *, left_s: float | None = None) -> None:
-        """Begin a stage of ``total`` steps (0: unknown).
-
-        Args:
-            left_s: how long it and what belongs to it will take, where that is known better than from its steps.
-        """
+        """Begin a stage of ``total`` steps (0: unknown); ``left_s``: how long, where known better than from steps."""
         with self._lock:
             self._stage, self._done, self._total, self._doing = name, 0, total, ""
             self._stage_begin = self._last_step = self._clock()
@@ -93,14 +89,12 @@ class Progress:
                 threading.Thread(target=self._beat_on, args=(self._ended,), name="progress", daemon=True).start()
 
     def step(self, what: str = "") -> None:
-        """Count one finished step."""
         with self._lock:
             self._done, self._doing = self._done + 1, ""
             self._last_step = self._clock()
             self._show(what, force=False)
 
     def tick(self, what: str) -> None:
-        """Say what the current stage is doing."""
         with self._lock:
             self._doing = what
             self._show(what, force=False)
@@ -139,13 +133,11 @@ class Progress:
             self._red = {*red}
 
     def note(self, text: str) -> None:
-        """Print a line that stays."""
         with self._lock:
             if self._enabled:
                 self._write(("\r\x1b[K" if self._terminal else "") + visible(text) + "\n" + self._line)
 
     def finish(self) -> None:
-        """End the last stage."""
         with self._lock:
             self._ended.set()
             if self._line and self._enabled:

@@ -10,11 +10,7 @@ READER_GONE = (errno.EPIPE, errno.EIO)  # EIO: the terminal was closed
 
 
 class StandardStream(io.FileIO):
-    """A standard stream that never fails: once it cannot be written, the rest of it is dropped.
-
-    Attributes:
-        refusal: errno, where that is not because nobody reads it any more.
-    """
+    """A standard stream that never fails: once unwritable, the rest is dropped; ``refusal``: errno, if not EPIPE."""
 
     refusal: int | None = None
 
@@ -34,10 +30,7 @@ class StandardStream(io.FileIO):
 
 
 def secure() -> StandardStream:
-    """Make standard output and error ones that never fail, and return the raw standard output.
-
-    Closed ones become ``/dev/null``, so that no file that is opened later gets their numbers.
-    """
+    """Make both outputs never fail; return raw standard output. Closed ones become ``/dev/null``: no file gets 1, 2."""
     for number in range(3):
         try:
             os.fstat(number)

@@ -18,7 +18,6 @@ IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def supervise(asker: int, report: int, command: list[str]) -> NoReturn:
-    """Run ``command`` and end as it does."""
     libc = ctypes.CDLL(None)
 
     def end_with_asker(*_: object) -> None:

@@ -14,24 +14,13 @@ _KNOWN: Final[set[Any]] = set()
 
 
 def decoded(data: bytes | str, type_: Any) -> Any:
-    """Return the value of type ``type_`` in JSON.
-
-    Raises:
-        msgspec.DecodeError: it is no JSON, or has another shape (msgspec.ValidationError).
-    """
+    """Return a value of JSON. Raises ``msgspec.DecodeError``: no JSON, or another shape (``ValidationError``)."""
     _learn(type_)
     return msgspec.json.decode(data, type=type_)
 
 
 def converted(plain: Any, type_: Any, *, strict: bool = True) -> Any:
-    """Return builtins as a value of type ``type_``.
-
-    Args:
-        strict: whether no text stands for a number.
-
-    Raises:
-        msgspec.ValidationError: it has another shape.
-    """
+    """Return builtins as ``type_``; ``strict``: no text stands for a number. Raises ``msgspec.ValidationError``."""
     _learn(type_)
     return msgspec.convert(plain, type_, strict=strict)
 

@@ -37,14 +37,10 @@ HEAD: Final = "from math import inf, nan\n\n\ndef inputs():\n    return "
 def artifacts_argument(artifact: Any, inputs: Any, folder: Path) -> Path:
     """Return what ``--artifacts`` is given: the artifact, or a manifest of it and its inputs, written into ``folder``.
 
-    Args:
-        artifact: a path, or a scripted or traced module or function.
-        inputs: a path; or a tuple of positional arguments, one argument, or input sets by name, as a ``.pt`` file of
-            requests holds them: of tensors, NumPy arrays, numbers, texts and None; or None: those beside the artifact,
-            and guessed where there are none.
-
-    Raises:
-        ConfigError: it is something else, or cannot be handed over.
+    ``artifact``: a path, or a scripted or traced module or function; ``inputs``: a path; or a tuple of positional
+    arguments, one argument, or input sets by name, as a ``.pt`` file of requests holds them: of tensors, NumPy arrays,
+    numbers, texts and None; or None: those beside the artifact, and guessed where there are none. Raises
+    ``ConfigError``: it is something else, or cannot be handed over.
     """
     path = _artifact(artifact, folder)
     if inputs is None:
@@ -78,7 +74,6 @@ def _file(path: Path) -> Path:
 
 
 def _requests(inputs: Any, folder: Path) -> Path:
-    """Return the file that ``inputs`` were written to, in the simplest form that holds them."""
     if isinstance(inputs, Mapping) and not all(isinstance(name, str) for name in inputs):
         raise ConfigError("inputs: names of input sets are texts", "an argument that is a dict: ({...},)")
     leaves: list[Any] = []
@@ -102,7 +97,6 @@ def _requests(inputs: Any, folder: Path) -> Path:
 
 
 def _mapped(value: Any, change: Callable[[Any, str], Any], place: str = "inputs") -> Any:
-    """Return ``value`` with ``change`` applied to every leaf."""
     if isinstance(value, Mapping):
         return {change(key, place): _mapped(item, change, f"{place}[{key!r}]") for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -111,12 +105,8 @@ def _mapped(value: Any, change: Callable[[Any, str], Any], place: str = "inputs"
     return change(value, place)
 
 
-def _leaf(value: Any, place: str, found: list[Any]) -> Any:
-    """Return ``value`` as a plain type, which every release can read, and append it to ``found``.
-
-    Raises:
-        ConfigError: no request can hold it.
-    """
+def _leaf(value: Any, place: str, leaves: list[Any]) -> Any:
+    """Append ``value`` to ``found`` and return it as a plain type for every release. Raises ``ConfigError``."""
     plain = value.item() if isinstance(value, np.generic) else value
     for kind, exact in ((bool, bool), (int, int), (float, float), (str, str.__str__)):
         if isinstance(plain, kind):
@@ -127,7 +117,7 @@ def _leaf(value: Any, place: str, found: list[Any]) -> Any:
         if not (plain is None or numbers or _is_tensor(plain)):
             got = f"an array of {plain.dtype}" if isinstance(plain, np.ndarray) else type(value).__name__
             raise ConfigError(f"{place}: expected {HELD}, got {got}")
-    found.append(plain)
+    leaves.append(plain)
     return plain
 
 
@@ -138,18 +128,17 @@ def _is_tensor(value: object) -> bool:
 def _flat(inputs: Any) -> dict[str, Any] | None:
     """Return the arrays of ``inputs`` by name, as in ``.npz``; None if they are nested."""
     sets = inputs if isinstance(inputs, dict) else {"": inputs}
-    found: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for name, arguments in sets.items():
         listed = arguments if isinstance(arguments, tuple) else (arguments,)
         if not all(isinstance(item, np.ndarray | int | float) for item in listed):
             return None
         above = f"{name}/" if name else ""
-        found |= {f"{above}{index}": np.asarray(item) for index, item in enumerate(listed)}
-    return found
+        arrays |= {f"{above}{index}": np.asarray(item) for index, item in enumerate(listed)}
+    return arrays
 
 
 def _as_tensor(value: Any, torch: Any) -> Any:
-    """Return an array as a tensor, and a tensor on the CPU, where every release can read it."""
     if isinstance(value, np.ndarray):
         return torch.from_numpy(np.array(value, order="C"))
     return value.detach().cpu() if _is_tensor(value) else value
@@ -164,14 +153,7 @@ class CannotCheck(Exception):
 
 
 class Checker:
-    """The fixture ``torchscript_compat``.
-
-    Args:
-        folder: where runs are kept.
-        words: options of ``compat`` for all of them.
-        project: whose configuration and waivers count.
-        say: whether progress is written to standard error.
-    """
+    """The fixture ``torchscript_compat``; ``words``: options of ``compat``; ``say``: progress goes to stderr."""
 
     def __init__(self, folder: Path, words: Sequence[str], *, project: Path, say: bool) -> None:
         self._folder, self._words, self._project, self._say = folder, tuple(words), project, say
@@ -189,7 +171,6 @@ class Checker:
         """Return the folder of the run that found ``artifact`` compatible; a waived one makes the test xfail.
 
         Args:
-            artifact: a path, or a scripted or traced module.
             inputs: a file of requests, or what one holds: positional arguments as a tuple, one argument, or input
                 sets by name, of tensors, arrays and plain values. None: those beside the artifact; else guessed.
             old, new: a release, or NAME=PYTHON, a ready-made interpreter; None: as configured.

@@ -32,10 +32,7 @@ WIDTH = 100
 
 
 class Outcome(StrEnum):
-    """What becomes of an item.
-
-    XFAIL fails as its waiver expects; XPASS passes though a waiver expects it to fail.
-    """
+    """What becomes of an item. XFAIL fails as its waiver expects; XPASS passes though a waiver expects it to fail."""
 
     PASS = "passed"  # noqa: S105  no password
     FAIL = "failed"
@@ -48,9 +45,8 @@ class Outcome(StrEnum):
 class ItemResult:
     """One item: its name below its model, what becomes of it, and why.
 
-    Attributes:
-        text: of a failure, several lines; ``reason``: of a skip or a waiver, one line.
-        rerun: the command that repeats it; empty where there is none.
+    ``text``: of a failure, several lines; ``reason``: of a skip or a waiver, one line; ``rerun``: the command that
+    repeats it; empty where there is none.
     """
 
     name: str
@@ -80,7 +76,6 @@ def decision(report: RunReport, *, directory: str) -> ItemResult:
 
 
 def decision_lines(report: RunReport, *, directory: str) -> tuple[str, ...]:
-    """Return what the run decided and why, and where its page lies."""
     return (
         f"{visible(headline(report))}: {prose(report.judgement.reason)}",
         f"  pair      {prose(pair_words(report))}",
@@ -126,7 +121,6 @@ def _cell_item(report: RunReport, row: RowVerdict, cell: CellVerdict, *, directo
 
 
 def _red_text(report: RunReport, row: RowVerdict, cell: CellVerdict, *, directory: str) -> str:
-    """Return what happened in one line, all that a summary shows, followed by the cell as on the console."""
     rows = (replace(row, cells=(cell,)),)  # alone, so that nothing refers to other cells that the reader has not seen
     models = tuple(model for model in report.models if model.model == row.model)
     alone = replace(report, models=models, judgement=replace(report.judgement, rows=rows))
@@ -136,18 +130,20 @@ def _red_text(report: RunReport, row: RowVerdict, cell: CellVerdict, *, director
     return f"{prose(what)}\n{part_lines(part, width=WIDTH)}"
 
 
-def _rollback(found: RollbackReport, item: ModelRollback, doubt: str) -> ItemResult:
+def _rollback(rollback: RollbackReport, item: ModelRollback, doubt: str) -> ItemResult:
     """Return the item of one model's rollback: red only if policy lets it decide."""
     if item.answer is RollbackAnswer.YES:
         if doubt:
             return ItemResult(name="rollback", outcome=Outcome.SKIP, reason=f"{visible(item.model)}, rollback: {doubt}")
         return ItemResult(name="rollback", outcome=Outcome.PASS)
-    said = f"{visible(item.model)}: {closed_words(item.answer)}: {prose(item.reason)}"
-    if not found.gates:
-        return ItemResult(name="rollback", outcome=Outcome.SKIP, reason=said)
+    answered = f"{visible(item.model)}: {closed_words(item.answer)}: {prose(item.reason)}"
+    if not rollback.gates:
+        return ItemResult(name="rollback", outcome=Outcome.SKIP, reason=answered)
     lines = [*rollback_lines(item), *([("shows", item.command)] if item.command else [])]
     body = [f"  {label:<9} {prose(text)}" for label, text in lines]
-    return ItemResult(name="rollback", outcome=Outcome.FAIL, text="\n".join([said, *body]), rerun=visible(item.command))
+    return ItemResult(
+        name="rollback", outcome=Outcome.FAIL, text="\n".join([answered, *body]), rerun=visible(item.command)
+    )
 
 
 class Check(pytest.Item):
@@ -162,7 +158,6 @@ class Check(pytest.Item):
             pytest.fail(self.result.text, pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return its place, and the name above its failure."""
         return self.report_path, 0, self.nodeid
 
 
@@ -173,7 +168,6 @@ class Model(pytest.Collector):
     folder: Path
 
     def collect(self) -> Iterator[Check]:
-        """Yield those that were chosen."""
         suite = self.parent
         assert isinstance(suite, Suite)
         return (item for item in _all_of(self) if _is_chosen(item.nodeid, suite.chosen))
@@ -186,11 +180,7 @@ class Suite(pytest.Collector):
     chosen: Sequence[str]
 
     def collect(self) -> Iterator[pytest.Collector | pytest.Item]:
-        """Yield its models, in the order of the table, and the decision.
-
-        Raises:
-            CollectError: an item that was named is none of them.
-        """
+        """Yield models in table order, then the decision. Raises ``CollectError``: a named item is none of them."""
         report = report_in(self.folder)
         models = []
         for row in report.judgement.rows:
@@ -209,11 +199,7 @@ class Suite(pytest.Collector):
 
 
 def suite_of(session: pytest.Session, name: str, folder: Path, chosen: Sequence[str]) -> Suite:
-    """Return the collector of the run in ``folder``.
-
-    Args:
-        chosen: node ids; only what they name is collected, or everything if there are none.
-    """
+    """Return the collector of the run in ``folder``; only node ids in ``chosen`` count, if there are any."""
     suite = Suite.from_parent(session, name=name, nodeid=name)
     suite.folder, suite.chosen = folder, chosen
     return suite
@@ -245,16 +231,13 @@ def _is_chosen(nodeid: str, chosen: Sequence[str]) -> bool:
 
 
 def _part_of_id(name: str) -> str:
-    """Return a name as one part of a node id."""
     return re.sub("::+", ":", visible(name))
 
 
 @functools.cache
 def report_in(folder: Path) -> RunReport:
-    """Return ``stored_report`` of a run, read once: every item asks."""
     return stored_report(folder)
 
 
 def last_words(folder: Path) -> Sequence[str]:
-    """Return the lines below all items."""
     return decision_lines(report_in(folder), directory=shown_path(folder))

@@ -24,11 +24,6 @@ MAY_BE_NAMED = "name a run, TorchScript files, a folder of them or a models.toml
 
 
 def split(words: str) -> list[str]:
-    """Return the words of a command line.
-
-    Raises:
-        UsageError: a quote is not closed.
-    """
     try:
         return shlex.split(words)
     except ValueError as error:
@@ -36,18 +31,13 @@ def split(words: str) -> list[str]:
 
 
 def options_from(words: Sequence[str], project: Path) -> Project:
-    """Return what ``compat`` understands of ``words``.
-
-    Raises:
-        ConfigError: it does not understand them.
-    """
     typed = ["--project", str(project), "compat", *words]
-    said = io.StringIO()
+    errors = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(errors):
             parsed = parser("torchscript-gate").parse_args(typed)
     except SystemExit:
-        _, wrong, line = said.getvalue().strip().rpartition("error: ")
+        _, wrong, line = errors.getvalue().strip().rpartition("error: ")
         what = line if wrong else f"expected those of a run, got {shlex.join(words)}"  # such as -h
         raise ConfigError(f"options of compat: {what}", "see torchscript-gate compat -h") from None
     return project_of(parsed, typed)
@@ -56,14 +46,8 @@ def options_from(words: Sequence[str], project: Path) -> Project:
 def folder_of(what: str, words: Sequence[str], *, project: Path, make: Callable[[Project], Path] | None) -> Path:
     """Return the folder of the run that ``what`` names, or of one of the artifacts that it names, made now.
 
-    Args:
-        what: see ``--torchscript-compat``.
-        words: options of ``compat``.
-        project: whose configuration counts.
-        make: makes a run and returns its folder; None where none may be made.
-
-    Raises:
-        UsageError: it is neither; an option is wrong; the run could not be made.
+    ``what``: see ``--torchscript-compat``; ``make`` is None where no run may be made. Raises ``UsageError``: it is
+    neither, an option is wrong, or the run could not be made.
     """
     try:
         folder = _finished(what, options_from(words, project).reports)
@@ -85,11 +69,7 @@ def folder_of(what: str, words: Sequence[str], *, project: Path, make: Callable[
 
 
 def _finished(what: str, reports: Path) -> Path | None:
-    """Return the folder of a finished run; None: ``what`` is none, and means artifacts.
-
-    Raises:
-        SelectionError: it is nothing at all, or there is no last run.
-    """
+    """Return a finished run's folder; None: ``what`` means artifacts. Raises ``SelectionError``: it is nothing."""
     if not what:
         raise SelectionError("it is empty, as where a variable is not set", MAY_BE_NAMED)
     path = Path(what).parent if Path(what).name == REPORT else Path(what)
@@ -107,11 +87,7 @@ def _finished(what: str, reports: Path) -> Path | None:
 
 
 def made(options: Project, *, say: bool) -> Path:
-    """Return the folder of a run that is made now; ``say`` is whether progress is written to standard error.
-
-    Raises:
-        GateError: it could not be made.
-    """
+    """Return the folder of a run made now; ``say``: progress goes to stderr. Raises ``GateError``."""
     from harness.apps.upgrade.execute import compat  # noqa: PLC0415  finished runs need nothing of it
 
     return compat(replace(options, progress=Progress(enabled=say))).folder

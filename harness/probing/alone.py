@@ -16,7 +16,6 @@ Facts = TypeVar("Facts", bound=Provisioned)
 
 
 def probe_alone(facts: Answered, effects: Effects) -> Probed:
-    """Return the facts with the new release's ``ProbeResult`` per model."""
     plan = facts.plan
     models = [model for model in plan.models if facts.exports[model.name].artifact is not None]
     effects.progress.stage(f"load and call in {effects.environments['new'].name}", len(models))
@@ -34,7 +33,6 @@ def probe_alone(facts: Answered, effects: Effects) -> Probed:
 
 
 def probe_model(model: ModelDeclaration, facts: Answered, effects: Effects, profile: ServingProfile) -> ProbeResult:
-    """Return what one model does alone in the new release under ``profile``."""
     artifact = facts.artifact(model.name)
     return effects.runner(facts.requests.run("new", [artifact], deadline_of(model, facts), profile=profile))
 
@@ -53,7 +51,6 @@ def deadline_of(model: ModelDeclaration, facts: Answered) -> Deadline:
 
 
 def impatiently(facts: Facts) -> Facts:
-    """Return the facts under the deadlines of a search about models that are known to fail."""
     settings = facts.plan.settings
     settings = replace(settings, deadlines=impatient(settings.deadlines))
     return replace(facts, plan=replace(facts.plan, settings=settings))

@@ -27,13 +27,7 @@ def may_share(request: ProbeRequest) -> bool:
 
 @dataclass(eq=False)
 class BatchWorker:
-    """One process.
-
-    Attributes:
-        serves: what all its requests have in common.
-        folder: its own; each of its requests has a folder in it while it is done.
-        done: how many it has done.
-    """
+    """One process; ``folder`` holds each request's folder while it is done; ``done``: how many so far."""
 
     serves: tuple[Any, ...]
     zygote: Zygote
@@ -42,7 +36,6 @@ class BatchWorker:
     done: int = 0
 
     def end(self) -> bool:
-        """End it; False if it could not be reaped."""
         self.process.kill()
         with contextlib.suppress(OSError):  # what a failed probe has left stays
             self.folder.rmdir()
@@ -50,11 +43,7 @@ class BatchWorker:
 
 
 class Batches:
-    """Lends batch workers, each to one probe at a time; there are as many as probes were at work at once.
-
-    Args:
-        start: starts one for such requests.
-    """
+    """Lends batch workers, each to one probe at a time, as many as probes at once; ``start`` starts one."""
 
     def __init__(self, start: Callable[[ProbeRequest, tuple[Any, ...]], BatchWorker]) -> None:
         self._start = start
@@ -64,11 +53,9 @@ class Batches:
 
     @property
     def is_open(self) -> bool:
-        """Whether anybody wants probes to share."""
         return self._open > 0
 
     def open(self) -> None:
-        """Keep workers from here on."""
         with self._lock:
             self._open += 1
 
@@ -81,10 +68,7 @@ class Batches:
         return [worker for worker in idle if not worker.end()]
 
     def take(self, request: ProbeRequest) -> BatchWorker:
-        """Return a worker that does nothing else until it is kept or ended.
-
-        One process does each model once: repeats are there to show what differs between processes.
-        """
+        """Return a worker for this probe alone; none does a model twice: repeats are to show how processes differ."""
         serves = (request.side, request.verb, request.profile, request.device, request.limits, request.repeat)
         with self._lock:
             for worker in [worker for worker in self._idle if worker.process.ended.is_set()]:

@@ -50,7 +50,6 @@ def conclude(
     status: int | None,
     max_rss_bytes: int | None,
 ) -> ProbeResult:
-    """Fold how the process ended and what it wrote into a result."""
     event_log = ending.event_log
     done = event_log.bye or (event_log.exits and status == 0)
     code = None if status is None or (status == 0 and done) else os.waitstatus_to_exitcode(status)
@@ -104,7 +103,7 @@ def _with_unreached(model: ModelResult, asked: Sequence[str]) -> ModelResult:
         return model
     known = {call.input_set for call in model.calls} | {failed.input_set for failed in model.failed_requests}
     unreached = (
-        FailedRequest(input_set=name, outcome=Outcome.NOT_RUN, phase=f"call 0 of {name}")
+        FailedRequest(input_set=name, outcome=Outcome.NOT_RUN, phase=wire.CALL, call=0)
         for name in asked
         if name not in known
     )

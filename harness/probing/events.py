@@ -30,9 +30,8 @@ RUNNING_PHASES = (wire.CALL, wire.PREPARE, wire.SERVE, wire.DROP, wire.CAPTURE, 
 class OpenPhase:
     """A begin without an end.
 
-    Attributes:
-        ident, tid: the thread that is at it now: the one that began it, or that of a pool which has taken up its call.
-        asked_by: ident and tid of the thread that began it and waits, where a pool's thread is at it; else None.
+    ``ident`` and ``tid``: the thread that is at it now: the one that began it, or that of a pool which has taken up its
+    call; ``asked_by``: ident and tid of the thread that began it and waits, where a pool's thread is at it; else None.
     """
 
     phase: str
@@ -50,9 +49,8 @@ class OpenPhase:
 class EventLog:
     """The events of one worker, folded as they arrive; feed it lines, ask it any time.
 
-    Attributes:
-        failures: model -> its errors in order; under the empty name those that are no model's.
-        forked: thread of the script -> the process that was forked for it.
+    ``failures``: model -> its errors in order, under the empty name those that are no model's; ``forked``: thread of
+    the script -> the process that was forked for it.
     """
 
     open: dict[tuple[int, str], OpenPhase] = field(default_factory=dict)
@@ -174,7 +172,6 @@ class EventLog:
 
     @property
     def own_failure(self) -> Failure | None:
-        """The last error that is no model's."""
         return next(reversed(self.failures.get("", ())), None)
 
     @property
@@ -183,7 +180,6 @@ class EventLog:
         return any(opened.phase == wire.EXIT for opened in self.open.values())
 
     def all_spans(self, end_ns: int) -> tuple[Span, ...]:
-        """Return finished spans and, ended at ``end_ns``, the open ones."""
         unfinished = (_span(opened, max(end_ns, opened.begin_ns), finished=False) for opened in self.open.values())
         return (*self.spans, *unfinished)
 
@@ -198,7 +194,6 @@ def _check_fields(event: Mapping[str, Any]) -> None:
 
 
 def _is_sign_of_life(event: Mapping[str, Any]) -> bool:
-    """Whether an event says no more than that a serving thread is alive."""
     return (event["ev"], event.get("phase")) in {("beat", None), ("task", wire.SERVE)}
 
 
@@ -215,7 +210,6 @@ def _span(opened: OpenPhase, end_ns: int, *, finished: bool, cpu_ns: int = 0) ->
 
 
 def failure_outcome(failure: Failure) -> Outcome:
-    """Return the outcome that an error in this phase means."""
     if OUT_OF_MEMORY.search(f"{failure.type}: {failure.message}"):
         return Outcome.OUT_OF_MEMORY
     if failure.phase == wire.LOAD:
@@ -228,7 +222,6 @@ def failure_outcome(failure: Failure) -> Outcome:
 
 
 def at_work(event_log: EventLog) -> tuple[ThreadActivity, ...]:
-    """Return what every thread said it was doing last, as far as its phase has not ended."""
     return tuple(
         ThreadActivity(
             tid=opened.tid,
@@ -269,17 +262,14 @@ def _waits_for_pool(opened: OpenPhase, event_log: EventLog) -> bool:
 def model_results(
     event_log: EventLog, models: Sequence[str], process_outcome: Outcome, blamed: Sequence[OpenPhase]
 ) -> tuple[ModelResult, ...]:
-    """Return one result per model; ``blamed`` are the phases that hung or crashed the process.
-
-    Blame comes first: the signal that asks a hung model for its stacks may wake it, and it may go on then.
-    """
+    """Return one result per model; ``blamed`` phases come first: asking for stacks may wake a hung model."""
     guilty = {opened.model: opened for opened in blamed}
     results = []
     for model in models:
         failures, blame = event_log.failures.get(model, []), guilty.get(model)
         failure = None
         if blame is not None:
-            outcome, phase = process_outcome, _phase_words(blame)
+            outcome, phase = process_outcome, blame.phase
         elif failures:
             failure = failures[0]
             outcome, phase = failure_outcome(failure), failure.phase
@@ -294,6 +284,8 @@ def model_results(
                 model=model,
                 outcome=outcome,
                 phase=phase,
+                input_set=None if blame is None or blame.call is None else blame.input_set,
+                call=None if blame is None else blame.call,
                 failure=failure,
                 failed_requests=_failed_requests(failures, blame, process_outcome),
                 load_ns=event_log.load_ns.get(model),
@@ -321,12 +313,8 @@ def _failed_requests(
             )
     if blame is not None and blame.input_set is not None and blame.call is not None:
         name = blame.input_set
-        failed[name] = FailedRequest(input_set=name, outcome=process_outcome, phase=_phase_words(blame))
+        failed[name] = FailedRequest(input_set=name, outcome=process_outcome, phase=blame.phase, call=blame.call)
     return tuple(failed.values())
-
-
-def _phase_words(blame: OpenPhase) -> str:
-    return blame.phase if blame.call is None else f"{blame.phase} {blame.call} of {blame.input_set}"
 
 
 # An artifact that writes into the event_log can make it as large as its limit of files.
@@ -335,7 +323,7 @@ MOST_EVENT_LOG_BYTES = 256 << 20
 
 
 class EventTail:
-    """Feeds a event_log with the complete lines that a worker has appended since the last look."""
+    """Feeds an event log with the complete lines that a worker has appended since the last look."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -343,7 +331,6 @@ class EventTail:
         self.event_log = EventLog()
 
     def refresh(self) -> EventLog:
-        """Read what is new and return the event_log."""
         try:
             with self._path.open("rb") as stream:
                 while self._offset < MOST_EVENT_LOG_BYTES and self._take(stream):
@@ -353,7 +340,6 @@ class EventTail:
         return self.event_log
 
     def _take(self, stream: BinaryIO) -> bool:
-        """Feed the next piece of the file; False if there is no more of it yet."""
         stream.seek(self._offset)
         chunk = stream.read(LONGEST_LINE_BYTES)
         complete = chunk.rfind(b"\n") + 1

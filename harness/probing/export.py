@@ -60,7 +60,6 @@ def _kept(declaration: ModelDeclaration, records: Records, effects: Effects) -> 
 
 
 def _of_that_file(artifact: Artifact, kept: file_copies.Kept) -> Artifact:
-    """Return the artifact of a golden record with the given file that it is about, which it need not hold itself."""
     if kept.sha256 != artifact.digest:
         raise CannotRead("other", "is not the file that its golden record is about: propose a record from a run of it")
     return replace(artifact, path=str(kept.path))
@@ -136,7 +135,6 @@ def _adopt(
 
 
 def _by_its_own_name(failure: Failure | None, kept: Path, given: GivenArtifact) -> Failure | None:
-    """Return a failure that names the file as its reader knows it, not the copy that was kept."""
     if failure is None:
         return None
     return replace(failure, message=failure.message.replace(str(kept), given.path))

@@ -89,7 +89,6 @@ class GroupRun:
 
     @property
     def probes(self) -> tuple[ProbeResult, ...]:
-        """The probes of all rounds."""
         return tuple(probe for probes in self.rounds for probe in probes)
 
 
@@ -115,7 +114,6 @@ class ScenarioResult:
         answers: (name of the copy, directory of the probe) wherever it completed.
         graph: what the worker measured of its captured graph, None without one.
         served_otherwise: where it answered otherwise while serving: ``{"calls", "first"}``.
-        threads: how many threads the process had.
     """
 
     result: ModelResult
@@ -133,10 +131,7 @@ class ScenarioResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Initialized:
-    """One model in one initialization of its server group, in both releases; ``old`` is None beside golden records.
-
-    ``old_differs``: whether the old release, too, answers otherwise there than alone.
-    """
+    """One model in one initialization, ``old`` None beside golden records; ``old_differs``: unlike alone there too."""
 
     new: ScenarioResult
     old: ScenarioResult | None = None
@@ -166,7 +161,6 @@ class Provisioned:
 
     @property
     def pair(self) -> tuple[str, str]:
-        """The versions of torch on the old and on the new side; empty where one is not known."""
         old, new = (self.fingerprints.get(side) for side in ("old", "new"))
         return (old.torch if old is not None else "", new.torch if new is not None else "")
 
@@ -213,7 +207,6 @@ class Probed(Answered):
     alone: Mapping[str, ProbeResult]
 
     def draws(self, name: str) -> bool:
-        """Whether a call of the model, alone in the new release, drew from the generator that all threads share."""
         return name in self.alone and f"draws:{name}" in self.alone[name].data
 
     def served(self, name: str) -> Artifact | None:
@@ -242,7 +235,6 @@ class Probed(Answered):
         return self.served(name) or self.artifact(name)
 
     def served_part(self, name: str, outputs: Outputs) -> Outputs:
-        """Return what a model has answered of the requests that a server is asked."""
         asked = {item.name for item in self.in_a_server(name).input_sets}
         calls = {key: tree for key, tree in outputs.calls.items() if key[0] in asked}
         return outputs if len(calls) == len(outputs.calls) else replace(outputs, calls=calls)
@@ -306,10 +298,7 @@ class StartupTimed(Compared):
 
 @dataclass(frozen=True, kw_only=True)
 class Timed(Compared):
-    """The benchmark is done; ``machine_states`` are what the machine was like in each of its rounds.
-
-    ``common`` is what the release costs all timed models; None where there are too few to tell.
-    """
+    """The benchmark is done; ``machine_states``: one per round; ``common``: all models' part, None of too few."""
 
     latency: Mapping[str, LatencyMeasurement]
     common: CommonSlowdown | None
@@ -347,10 +336,7 @@ class Diagnosed(Mitigated):
 
 @dataclass(frozen=True, kw_only=True)
 class Complete(Diagnosed, Inspected):
-    """Everything that a decision needs: the models, the planted defects and the rollback.
-
-    ``loader_notes`` are about callers that load in other ways than the gate does.
-    """
+    """All that a decision needs; ``loader_notes`` are about callers that load otherwise than the gate does."""
 
     planted_defects: tuple[PlantedDefectResult, ...]
     rollback: RollbackReport | None
@@ -366,10 +352,7 @@ class Decided(Complete):
 
 @dataclass(frozen=True, kw_only=True)
 class TakenOut(Decided):
-    """Its artifacts were taken out of TorchScript in the new release, where that is asked for: no decision sees it.
-
-    ``judged_by`` are the probes of the stages before.
-    """
+    """Artifacts were taken out of TorchScript; no decision sees it; ``judged_by``: the probes before that."""
 
     migration: RunMigration | None
     judged_by: tuple[ProbeResult, ...]
@@ -404,17 +387,14 @@ class Effects:
         return math.inf if self.end_ns is None else (self.end_ns - clock.monotonic_ns()) * 1e-9
 
     def end_within(self, seconds: float) -> int:
-        """Return when a search ends that may take so long from now on; ``end_ns`` where that is sooner."""
         own = clock.monotonic_ns() + int(seconds * 1e9)
         return own if self.end_ns is None else min(own, self.end_ns)
 
     @property
     def environment_root(self) -> Path:
-        """Where environments are kept, with what was built or learnt of them."""
         return self.native_folder.parent
 
     def folder(self, name: str) -> Path:
-        """Return a folder of the run, for what is not a probe."""
         return self.run_dir.path / name
 
     def evidence(self, directory: str) -> str:
@@ -423,7 +403,6 @@ class Effects:
         return self.shown(folder / wire.STACKS if probe_files.has_stacks(folder) else folder)
 
     def shown(self, path: Path) -> str:
-        """Return a path relative to the run where it lies in its folder."""
         return str(path.relative_to(self.run_dir.path)) if path.is_relative_to(self.run_dir.path) else str(path)
 
 
@@ -433,13 +412,9 @@ def accepted_settings(plan: Plan) -> tuple[Setting, ...]:
 
 
 def profile_of(side: str, plan: Plan) -> ServingProfile:
-    """Return the profile under which a side of a plan runs."""
     return new_profile(plan) if side == "new" else plan.settings.profile
 
 
 def new_profile(plan: Plan) -> ServingProfile:
-    """Return the profile of the new side: its own or the common one, with the accepted mitigations applied.
-
-    What they do to the order of loads and first calls is no part of a profile: ``Launcher`` heeds it.
-    """
+    """Return the new side's profile with accepted mitigations; orders of loads and calls are ``Launcher``'s."""
     return applied(plan.settings.new_profile or plan.settings.profile, accepted_settings(plan))

@@ -23,7 +23,6 @@ class LoadedLibraries:
     Attributes:
         names: as they were asked for; ``versions``: of those that are modules and say one.
         paths: of all shared objects that came with them.
-        operators: what they have registered.
         threads: how many more threads the zygote has since.
     """
 
@@ -51,7 +50,6 @@ class LoadedLibraries:
         return ", ".join(f"{name} {self.versions.get(name, '')}".strip() for name in self.names)
 
     def registers(self, operator: str) -> bool:
-        """Whether they register anything in the namespace of ``operator``."""
         space = operator.partition("::")[0]
         return any(name.partition("::")[0] == space for name in self.operators)
 
@@ -85,10 +83,7 @@ def _what_to_do(name: str, why: str) -> str:
 
 
 def identity(environment: Environment) -> list[list[object]]:
-    """Return what would change if a library did: names, with size and time of a file.
-
-    A module may be installed anew: the time of the folder that it is installed into stands for it.
-    """
+    """Return what changes if a library does: name, size and time of a file, for a module of its install folder."""
     parts: list[list[object]] = [[name, *_size_and_time(Path(name))] for name in environment.spec.libraries]
     if any(not is_file(name) for name in environment.spec.libraries):
         sites = Path(environment.interpreter).parent.parent.glob("lib/python3*/site-packages")

@@ -53,14 +53,7 @@ def _size(path: str) -> float:
 
 
 def loader_notes(new: Tried, old: Tried | None, names: Mapping[str, str]) -> tuple[str, ...]:
-    """Return a note for each way to load that is worse in the new release than in the old one.
-
-    None where torch.jit.load is refused too: then it is the archive, or nobody could look.
-
-    Args:
-        new, old: way -> ``error``, empty where it loads, and ``warns``; ``old`` is None where nobody could be asked.
-        names: of the releases, by side.
-    """
+    """Return notes on ways to load that are worse than before; none where torch.jit.load is refused too."""
     if new.get(TORCH_JIT_LOAD, {"error": "nobody looked"})["error"]:
         return ()
     since = f", and {names['old']} does not" if old is not None else ""

@@ -36,7 +36,6 @@ class PrintedFile:
         return os.fstat(self._descriptor).st_size
 
     def trim(self) -> None:
-        """Give back the space of what is neither head nor tail, where that is much."""
         end = (self.printed_bytes - TAIL_BYTES) // ALIGNED_BYTES * ALIGNED_BYTES
         if end - self._freed_to > SLACK_BYTES:
             begin, length = ctypes.c_int64(self._freed_to), ctypes.c_int64(end - self._freed_to)
@@ -63,7 +62,6 @@ class Printed:
         self._files: dict[str, tuple[int, PrintedFile]] = {}
 
     def trim(self) -> None:
-        """Give back what has grown too large."""
         self._each(PrintedFile.trim)
 
     def finish(self) -> tuple[str, ...]:
@@ -95,11 +93,7 @@ class Printed:
 
 
 def _opened(path: Path) -> tuple[int, PrintedFile]:
-    """Return a stream's file, which no artifact has replaced by a link to something else.
-
-    Raises:
-        OSError: it is not there, or not a file of its own.
-    """
+    """Return a stream's file, no link. Raises ``OSError``: it is not there, or not a file of its own."""
     descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:

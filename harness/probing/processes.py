@@ -28,20 +28,13 @@ _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
 
 
 def worker_environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """Return a worker's environment variables, built from nothing; ``extra`` comes from the serving profile.
-
-    ``PYTHONHASHSEED=0`` because the order of code in an archive follows the hash seed.
-    """
+    """Return variables built from nothing, ``extra`` on top; ``PYTHONHASHSEED=0``: archive code order follows it."""
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     return {**inherited, "PYTHONHASHSEED": "0", **extra}
 
 
 class Worker(subprocess.Popen[bytes]):
-    """The process of a worker, or of its keeper, which ends as the worker does and what this leaves with it.
-
-    Attributes:
-        number: of the worker itself.
-    """
+    """A worker's process, or its keeper's, which ends alike; ``number``: of the worker itself."""
 
     number: int
 
@@ -49,11 +42,8 @@ class Worker(subprocess.Popen[bytes]):
 def start_worker(interpreter: str, run_dir: Path, env: Mapping[str, str], *, kept: bool = False) -> Worker:
     """Start ``bootstrap.py`` on ``run_dir`` with pipes for orders and answers; stderr goes to a file.
 
-    Args:
-        kept: whether a keeper starts it, for what it starts may move to a session of its own.
-
-    Raises:
-        OSError: the interpreter cannot be executed.
+    ``kept``: whether a keeper starts it, for what it starts may move to a session of its own. Raises ``OSError``: the
+    interpreter cannot be executed.
     """
 
     def start() -> Worker:
@@ -67,15 +57,7 @@ def start_worker(interpreter: str, run_dir: Path, env: Mapping[str, str], *, kep
 def start_native(
     binary: Path, run_dir: Path, env: Mapping[str, str], *, orders: bool = False, kept: bool = False
 ) -> Worker:
-    """Start the C++ worker on ``run_dir``, in a session of its own.
-
-    Args:
-        orders: whether it gets pipes for orders and answers; else it answers through files alone.
-        kept: as for ``start_worker``.
-
-    Raises:
-        OSError: it cannot be executed.
-    """
+    """Start the C++ worker in a session; no ``orders``: it answers by files alone. Raises ``OSError``."""
 
     def start() -> Worker:
         with (run_dir / wire.STDERR).open("ab") as stderr, (run_dir / wire.STDOUT).open("ab") as stdout:
@@ -97,7 +79,6 @@ def end(worker: Worker) -> bool:
 def _started(
     command: Sequence[str], run_dir: Path, env: Mapping[str, str], streams: Sequence[Stream], *, kept: bool
 ) -> Worker:
-    """Return ``command``, started with the number of its parent as its last argument."""
     asker, variables = str(os.getpid()), worker_environment(env)
     if not kept:
         worker = _popen((*command, asker), run_dir, variables, streams)

@@ -30,11 +30,7 @@ def sides(plan: Plan) -> dict[str, EnvSpec]:
 
 
 def with_common_python(specs: Mapping[str, EnvSpec]) -> dict[str, EnvSpec]:
-    """Return the specs with one Python for all that are built, chosen among the installed ones.
-
-    Raises:
-        EnvironmentUnavailable: no installed Python suits them all.
-    """
+    """Return the specs with one common installed Python. Raises ``EnvironmentUnavailable``: none suits all."""
     open_releases = [spec.release for spec in specs.values() if spec.release is not None and spec.python is None]
     if not open_releases:
         return dict(specs)
@@ -46,7 +42,6 @@ def with_common_python(specs: Mapping[str, EnvSpec]) -> dict[str, EnvSpec]:
 
 
 def build_environments(specs: Mapping[str, EnvSpec], builder: EnvironmentBuilder) -> dict[str, Environment]:
-    """Return one environment per side; what must be built is built side by side."""
     complete = with_common_python(specs)
     return dict(zip(complete, builder.build_all(list(complete.values())), strict=True))
 
@@ -103,9 +98,8 @@ def opened(
 ) -> Iterator[Effects]:
     """Yield what probes in ``environments``, by side, need; the mapping may grow while it is open.
 
-    Args:
-        reuse: whether results that ``run_dir`` holds are returned in place of new probes.
-        imported: where ``run_dir`` outlives this run, see ``ZygoteRunner``.
+    ``reuse``: whether results that ``run_dir`` holds are returned in place of new probes; ``imported``: where
+    ``run_dir`` outlives this run, see ``ZygoteRunner``.
     """
     native_folder = builder.root / "native"
     stack_dumper = build_stack_dumper(native_folder)

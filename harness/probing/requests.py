@@ -66,7 +66,6 @@ class Requests:
         )
 
     def export(self, declaration: ModelDeclaration, side: str = "old") -> ProbeRequest:
-        """Return the request that exports ``declaration``."""
         limit = self._plan.settings.deadlines.export_s
         return self._making("export", declaration, side, Deadline(load_s=limit, call_s=limit, total_s=2 * limit))
 
@@ -103,7 +102,6 @@ class Requests:
         return replace(request, runs=runs, script=script, runtime=runtime, repeat=repeat, beside=beside, shares=shares)
 
     def loaders(self, side: str, artifact: Artifact) -> ProbeRequest:
-        """Return the request that loads ``artifact`` in every way that a caller may."""
         request = self._request("loaders", side, floor_deadline(self._plan.settings.deadlines))
         return replace(request, runs=(ModelRun(artifact=artifact, schedule=()),))
 
@@ -137,7 +135,6 @@ class Requests:
         return replace(request, runs=(ModelRun(artifact=artifact, schedule=((example, 1),)),))
 
     def package(self, side: str, program: Artifact) -> ProbeRequest:
-        """Return the request that compiles an exported program with AOTInductor."""
         deadline = Deadline(load_s=COMPILE_S, call_s=COMPILE_S, total_s=2 * COMPILE_S)
         return replace(self._request("package", side, deadline), runs=(ModelRun(artifact=program, schedule=()),))
 
@@ -181,13 +178,11 @@ class Requests:
         *,
         runtime: str = "python",
     ) -> ProbeRequest:
-        """Return the request that a process of the benchmark starts with."""
         deadline = floor_deadline(self._plan.settings.deadlines)
         runs = tuple(self.model_run(artifact) for artifact in artifacts)
         return replace(self._request("benchmark", side, deadline, profile), runs=runs, runtime=runtime)
 
     def model_run(self, artifact: Artifact) -> ModelRun:
-        """Return the calls that are made of ``artifact``."""
         if artifact.schedule or not artifact.input_sets:
             return ModelRun(artifact=artifact, schedule=artifact.schedule)
         first, *rest = artifact.input_sets
@@ -197,20 +192,14 @@ class Requests:
 
 
 def _for_kinds(kinds: Sequence[ArtifactKind], deadline: Deadline) -> Deadline:
-    """Return the deadline of artifacts that Python loads: a package's loader may have to ask the compiler.
-
-    That is known before (``learn_instructions`` of the worker), but for a release that asks for something else.
-    """
+    """Return the deadline with time for a package's loader to ask the compiler, usually known before."""
     if ArtifactKind.PACKAGE not in kinds:
         return deadline
     return replace(deadline, load_s=COMPILE_S, load_cpu_s=None, total_s=deadline.total_s + COMPILE_S)
 
 
 def with_own_loading(profile: ServingProfile) -> ServingProfile:
-    """Return the profile for what no caller does, such as exporting and planted defects.
-
-    Archives are loaded by torch.jit.load, and warnings are no errors.
-    """
+    """Return the profile for exports and planted defects: torch.jit.load, and warnings are no errors."""
     env = {name: value for name, value in profile.env.items() if name != "PYTHONWARNINGS"}
     return replace(profile, load="", env=env)
 
@@ -232,12 +221,10 @@ def reference_name(model: str) -> str:
 
 
 def floor_deadline(deadlines: Deadlines) -> Deadline:
-    """Return the deadline for a model of which nothing is known yet."""
     return Deadline(load_s=deadlines.floor_s, call_s=deadlines.floor_s, total_s=deadlines.total_s)
 
 
 def impatient(deadlines: Deadlines) -> Deadlines:
-    """Return the deadlines of a search about a model that is known to fail."""
     return replace(deadlines, floor_s=min(IMPATIENT_FLOOR_S, deadlines.floor_s))
 
 
@@ -246,10 +233,7 @@ def deadline_after(deadlines: Deadlines, old: Sequence[ModelResult], *, contenti
 
     Where its calls are known to be short, the floor of a call is lower: ``fast_floor_s``, or 200 x its slowest call if
     that is more. A load keeps the floor, for it also depends on disks; the lower one is for the time that it computes.
-
-    Args:
-        contention: how many threads of the process are at work; a phase may take that many times longer, waiting for
-            locks that the others hold.
+    With so many threads at work (``contention``), a phase may take as many times longer, waiting for locks.
     """
     load_ns = max((result.load_ns or 0 for result in old), default=0)
     call_ns = max((call.duration_ns for result in old for call in result.calls), default=0)
@@ -269,9 +253,7 @@ def request_key(request: ProbeRequest, code: str = "") -> str:
     """Return 16 hexadecimal digits; equal requests have equal ones.
 
     A memory limit that follows from the machine is no part of it: it changes with the control group, not the question.
-
-    Args:
-        code: digest of the source that an export depends on besides its fixture file, where that is known.
+    ``code``: digest of the source that an export depends on besides its fixture file, where that is known.
     """
     limits = request.limits
     if limits is not None and limits.memory_is_derived:

@@ -76,11 +76,7 @@ class Watchdog(Protocol):
 
 
 def require_seen(device: Device, fingerprint: Fingerprint, name: str) -> None:
-    """Refuse an environment whose torch does not see the device; ``found``: what it has said, ``name``: its own.
-
-    Raises:
-        EnvironmentUnavailable: it sees none, or what it calls so is another maker's.
-    """
+    """Raise ``EnvironmentUnavailable`` where torch does not see the device, or sees another maker's."""
     if device.is_cpu:
         return
     if fingerprint.gpu is None and not device.gpu:
@@ -103,12 +99,8 @@ class ZygoteRunner:
     Attributes:
         native: side -> the C++ worker that was built for it; ``libtorch``: side -> what a build needs to know.
         libraries: side -> what the operator libraries of its environment turned out to be; only where it has any.
-        companions: what the C++ worker may need to open them.
-        finished: what was asked for so far; ``rounds_ns``: begin and end of each round of the benchmark.
-        results: where results are stored, and which of them were reused.
 
     Args:
-        environments: ``"old"`` and ``"new"``, or other names of sides -> environment.
         folder: where probes leave their folders, named by key.
         watchdog: watches each process from outside; ``harness.checks.hang.watchdog``, which is a room above this one.
         reuse: whether a result that was stored before is returned in place of a new probe (``--resume``).
@@ -262,11 +254,7 @@ class ZygoteRunner:
         return dataclasses.replace(results[-1], contexts=len(results) if request.device.contexts else 0)
 
     def fingerprint(self, side: str, profile: ServingProfile, device: Device = CPU) -> Fingerprint:
-        """Return what the environment of ``side`` says of itself, asked anew in every run.
-
-        Raises:
-            EnvironmentUnavailable: torch cannot be imported there, or does not see the device.
-        """
+        """Return what an environment says of itself, asked every run. Raises ``EnvironmentUnavailable``."""
         request = ProbeRequest(
             verb="fingerprint",
             side=side,
@@ -296,12 +284,10 @@ class ZygoteRunner:
         self.companions[side] = companions
 
     def record_round(self, wall_ns: tuple[int, int], unreaped: Sequence[str]) -> None:
-        """Take note of a round of the benchmark, which has processes of its own, and of those that it left."""
         self.rounds_ns.append(wall_ns)
         self.unreaped.extend(unreaped)
 
     def release(self, side: str) -> None:
-        """End the zygotes of ``side``, of which nothing runs any more; the next request starts another."""
         with self._lock:
             slots = [slot for slot in self._zygotes if slot[0] == side]
             zygotes = [self._zygotes.pop(slot) for slot in slots]
@@ -309,10 +295,7 @@ class ZygoteRunner:
             self.unreaped.append(f"zygote of {self._environments[side].name}")
 
     def preload(self, side: str, modules: tuple[str, ...]) -> None:
-        """Let the processes of ``side`` find these modules of the worker imported, from its next zygote on.
-
-        Nothing of ``side`` may run meanwhile. For stages of which each probe would import for seconds.
-        """
+        """Have the next zygote of ``side`` import slow modules once; nothing of ``side`` may run meanwhile."""
         self._preloads[side] = modules
         self.release(side)
 
@@ -336,12 +319,11 @@ class ZygoteRunner:
 
     @property
     def import_cpu_s(self) -> float:
-        """CPU time of the dearest import of torch so far."""
+        """CPU time of the most expensive import of torch so far."""
         with self._lock:
             return max((zygote.import_cpu_s for zygote in self._zygotes.values()), default=0.0)
 
     def start(self, side: str, profile: ServingProfile) -> Zygote:
-        """Return the zygote of ``side``, started where none lives, without waiting until it is ready."""
         slot = (side, tuple(sorted(profile.env.items())))
         with self._lock:
             if self._closed:

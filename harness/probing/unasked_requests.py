@@ -21,7 +21,6 @@ def unreached(request: ProbeRequest, result: ProbeResult) -> ProbeRequest | None
 
 
 def with_rest(result: ProbeResult, rest: ProbeResult) -> ProbeResult:
-    """Return the result with what became of the requests that another process was asked."""
     models = tuple(_together(first, then) for first, then in zip(result.models, rest.models, strict=True))
     return replace(result, models=models)
 

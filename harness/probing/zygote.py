@@ -71,7 +71,6 @@ class Child:
             yield
 
     def kill(self) -> None:
-        """Kill its group, unless it has been reaped."""
         with self.pinned() as pid:
             if pid is not None:
                 kill_group(pid)
@@ -108,15 +107,10 @@ class Zygote:
 
     @property
     def alive(self) -> bool:
-        """Whether the zygote still takes orders."""
         return not self._dead.is_set()
 
     def wait_ready(self, deadline_s: float = START_DEADLINE_S) -> None:
-        """Wait until torch is imported.
-
-        Raises:
-            EnvironmentUnavailable: torch or an operator library cannot be loaded there, or not within ``deadline_s``.
-        """
+        """Wait until torch is imported. Raises ``EnvironmentUnavailable``: it, or a library, cannot be, or too late."""
         limit = time.monotonic() + deadline_s
         while not self._ready.wait(0.1):
             if self._dead.is_set():
@@ -133,9 +127,8 @@ class Zygote:
     def fork(self, run_dir: Path, *, batch: bool = False, within: Child | None = None) -> Child:
         """Fork a child that does the request in ``run_dir``.
 
-        Args:
-            batch: it does none itself: it is a batch worker, and waits for requests.
-            within: nothing is forked, this batch worker does it. The child has its number: both are killed as one.
+        ``batch``: it does none itself: it is a batch worker, and waits for requests; ``within``: nothing is forked,
+        this batch worker does it. The child has its number: both are killed as one.
         """
         child = Child(run_dir=str(run_dir))
         order = {"run_dir": child.run_dir, **({"batch": True} if batch else {})}
@@ -220,14 +213,7 @@ class Zygote:
 
 
 def start(binary: Path, run_dir: Path, env: Mapping[str, str], *, kept: bool = False) -> Child:
-    """Start ``binary`` on the request in ``run_dir``; the child's ``ended`` is set when it has been reaped.
-
-    Args:
-        kept: whether what it starts ends with it, wherever that has moved to.
-
-    Raises:
-        EnvironmentUnavailable: it cannot be executed.
-    """
+    """Start ``binary`` on a request; ``kept``: all it starts ends with it. Raises ``EnvironmentUnavailable``."""
     child = Child(run_dir=str(run_dir))
     try:
         started = processes.start_native(binary, run_dir, env, kept=kept)

@@ -55,8 +55,6 @@ class BudgetSpent(Exception):
 
 
 class Budget:
-    """Counts what was asked, until ``total`` are spent or ``stop`` says so."""
-
     def __init__(self, total: int, stop: Stop | None = None) -> None:
         if total < 1:
             raise InternalError(f"a search with a budget of {total} can ask nothing")
@@ -66,7 +64,6 @@ class Budget:
         self.stopped = False
 
     def take(self) -> None:
-        """Spend one, or raise ``BudgetSpent``."""
         if self.spent >= self.total:
             raise BudgetSpent
         if self.stop is not None and self.stop(self.spent):
@@ -81,11 +78,7 @@ def chance_of_missing(clean: int, *, fails: int, judged: int) -> float:
 
 
 def repeats_needed(*, fails: int, judged: int, miss: float = MISS) -> int:
-    """Return how many clean runs it takes to answer PASS with at most ``miss`` probability of being wrong.
-
-    Raises:
-        InternalError: there was no failure: nothing is known about how often it shows.
-    """
+    """Return the clean runs that PASS takes, wrong with ``miss`` at most. Raises ``InternalError``: no failure."""
     if not 0 < fails <= judged:
         raise InternalError(f"{fails} failures in {judged} runs tell no rate")
     clean = 1
@@ -95,17 +88,15 @@ def repeats_needed(*, fails: int, judged: int, miss: float = MISS) -> int:
 
 
 def repeats_for_rate(rate: float, *, miss: float = MISS) -> int:
-    """Return the smallest n with (1 - rate)^n <= miss; ``rate`` in (0, 1]."""
     return 1 if rate >= 1 else max(1, math.ceil(math.log(miss) / math.log1p(-rate)))
 
 
 class Repeated(Generic[K]):
     """Asks ``oracle(subject, repeat)`` as often as an answer takes, and remembers every run.
 
-    Args:
-        oracle: ``repeat`` counts 0, 1, ... per subject; equal arguments must give an independent run or its record.
-        budget: of runs, over all subjects.
-        outcomes: those of the failure that is searched for, where they are known; empty: the first ones define it.
+    ``repeat`` counts 0, 1, ... per subject; equal arguments must give an independent run or its record. The ``budget``
+    of runs is for all subjects. ``outcomes`` are those of the failure that is searched for; if empty, the first ones
+    define it.
     """
 
     def __init__(self, oracle: Callable[[K, int], SearchAnswer], budget: Budget, outcomes: Iterable[str] = ()) -> None:
@@ -115,7 +106,6 @@ class Repeated(Generic[K]):
         self.same = frozenset(outcomes)
 
     def tally(self, subject: K) -> Tally:
-        """Return what is known of the subject so far."""
         return self.tallies.get(subject, Tally())
 
     def only_failures_like(self, subject: K) -> None:
@@ -126,8 +116,7 @@ class Repeated(Generic[K]):
     def settle(self, subject: K, clean: int) -> Answer:
         """Return FAIL at the first failure, PASS after ``clean`` passes, UNRESOLVED after two runs without either.
 
-        Raises:
-            BudgetSpent: before any of these; what was run is kept.
+        Raises ``BudgetSpent`` before any of these; what was run is kept.
         """
         while (answer := settled(self.tally(subject), clean)) is None:
             self.run(subject)
@@ -136,8 +125,7 @@ class Repeated(Generic[K]):
     def measure(self, subject: K, *, fails: int, at_most: int) -> Tally:
         """Return the tally after ``fails`` failures (inverse binomial sampling) or ``at_most`` runs.
 
-        Raises:
-            BudgetSpent: before; what was run is kept.
+        Raises ``BudgetSpent`` before; what was run is kept.
         """
         while self.tally(subject).fails < fails and self.tally(subject).runs < at_most:
             self.run(subject)
@@ -149,7 +137,6 @@ class Repeated(Generic[K]):
         return repeats_needed(fails=tally.fails, judged=tally.judged, miss=miss)
 
     def run(self, subject: K) -> None:
-        """Spend one run on the subject."""
         self.budget.take()
         tally = self.tally(subject)
         answer = self.oracle(subject, tally.runs)
@@ -196,9 +183,7 @@ class Reduced(Generic[T]):
     Attributes:
         items: the smallest subset seen to fail, in the given order; None if the whole was not seen to fail.
         minimal: no removal of one item FAILs ("1-minimal" in the paper), and none was left unasked.
-        budget_ended: the search stopped before it was done.
         unresolved: items whose removal is UNRESOLVED; the paper calls that minimal all the same.
-        tests: how many were asked.
     """
 
     items: tuple[T, ...] | None
@@ -211,11 +196,8 @@ class Reduced(Generic[T]):
 def ddmin(items: Sequence[T], test: Callable[[tuple[T, ...]], Answer]) -> Reduced[T]:
     """Return a 1-minimal subset of ``items`` for which ``test`` FAILs, or the smallest found when its budget ended.
 
-    The whole is asked first, the empty subset never, and each subset once.
-
-    Args:
-        items: may contain equal items; they are told apart by position.
-        test: gets a non-empty subset in the given order. May raise ``BudgetSpent``.
+    The whole is asked first, the empty subset never, and each subset once, in the given order. Equal items are told
+    apart by position. ``test`` may raise ``BudgetSpent``.
     """
     subsets = _Subsets(lambda subset: test(tuple(items[index] for index in subset)), Budget(sys.maxsize))
     budget_ended = False
@@ -269,10 +251,7 @@ def _without(items: Indices, gone: Iterable[int]) -> Indices:
 
 
 def least_failing(passes: int, fails: int, ask: Callable[[int], Answer]) -> int:
-    """Return the least number that FAILs, by halving what lies between one that passes and one that fails.
-
-    Where a number is UNRESOLVED its neighbours are asked. If neither can be tested, a larger one is looked for.
-    """
+    """Return the least number that FAILs, by halving; UNRESOLVED asks neighbours, then looks for a larger one."""
     while fails - passes > 1:
         middle = (passes + fails) // 2
         near = (number for number in (middle, middle + 1, middle - 1) if passes < number < fails)
@@ -300,8 +279,6 @@ class Isolated:
         culprits: no item is in two of them. A single one may be large, even the whole, where the search ended early; a
             later one that it did not finish is left out, and ``rest`` is FAIL.
         rest: the answer of all items without the culprits, PASS if there are none; None: not asked.
-        tests: how many were asked; ``unresolved``: how many of them were UNRESOLVED.
-        ended: why the search ended early, empty where it did not.
     """
 
     culprits: tuple[Group, ...] = ()
@@ -320,14 +297,9 @@ def isolate(
 ) -> Isolated:
     """Return the groups of items 0 .. ``count`` - 1 that FAIL on their own, at most ``MOST_GROUPS``.
 
-    Each subset is asked once and the empty one never: it is taken to pass.
-
-    Args:
-        count: at least 1.
-        test: gets the ascending indices of the items that are kept. May raise ``BudgetSpent`` if it has a budget of
-            its own. An oracle that fails now and then belongs into ``Repeated``.
-        budget: how many tests may be asked, at least 1.
-        progress: gets each new answer, and how many items still fail.
+    Each subset is asked once and the empty one never: it is taken to pass. ``test``: gets the ascending indices of the
+    items that are kept. May raise ``BudgetSpent`` if it has a budget of its own. An oracle that fails now and then
+    belongs into ``Repeated``; ``progress``: gets each new answer, and how many items still fail.
     """
     search = _Isolating(count, test, Budget(budget), progress)
     try:
@@ -411,16 +383,14 @@ class _Isolating:
 class MinimalSets:
     """What was asked, in that order.
 
-    Attributes:
-        answers: PASS where the symptom is gone with the set, FAIL where it shows all the same.
-        ended: why the search ended early, empty where it did not.
+    ``answers``: PASS where the symptom is gone with the set, FAIL where it shows all the same; ``ended``: why the
+    search ended early, empty where it did not.
     """
 
     answers: dict[Indices, Answer]
     ended: str = ""
 
     def is_minimal(self, items: Indices) -> bool:
-        """Whether every smaller set of these has been asked and fails."""
         return all(self.answers.get(part) is Answer.FAIL for part in _parts(items))
 
 
@@ -442,9 +412,6 @@ def minimal_sets(
     is dearer to keep and is asked only on demand.
 
     Args:
-        ask: gets sets of one size, in the order in which they are wanted.
-        budget: of sets that are asked.
-        size: of the largest set.
         all_sizes: whether larger sets are asked also where a smaller one passes.
         together: whether a set makes sense at all; those that do not are not asked.
         stop: gets how many larger sets were asked, says whether to end; single items are all asked.

@@ -82,7 +82,6 @@ def _seconds_since(begin_ns: int) -> float:
 
 
 def unexplained_notes(facts: Diagnosed) -> tuple[str, ...]:
-    """Return which red cells there was no time to explain."""
     if not facts.unexplained:
         return ()
     more = 2 * facts.plan.settings.explain

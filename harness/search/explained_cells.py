@@ -63,7 +63,6 @@ def by_bisection(cell: str, bisection: Bisection, *, folder: str, seconds: float
 
 
 def by_first_bad(cell: str, first_bad: FirstBad, *, path: str) -> Explained:
-    """Return what a search for the first bad release tells of ``cell``; ``path`` is of its file."""
     answer = "; ".join((_since(first_bad), *_doubts(first_bad)))
     return Explained(
         cell=cell,
@@ -89,7 +88,6 @@ def _since(first_bad: FirstBad) -> str:
 
 
 def _doubts(first_bad: FirstBad) -> Iterator[str]:
-    """Yield what speaks against the answer: more than one switch, another error."""
     if first_bad.conclusion.ending is not Ending.FOUND:
         return
     for bad, good in first_bad.conclusion.good_again:
@@ -99,7 +97,6 @@ def _doubts(first_bad: FirstBad) -> Iterator[str]:
 
 
 def by_mitigations(cell: str, result: MitigationResult, *, path: str) -> Explained:
-    """Return what a search for mitigations tells of ``cell``; ``path`` is of its file."""
     lines = [*_mitigations(result.mitigations), *_rewrites(rewrites_that_fix(result.rewrites))]
     why = next(iter(result.notes), "") if not result.mitigations else ""
     return Explained(
@@ -118,7 +115,6 @@ def with_later(before: Sequence[Explained], later: Sequence[Explained]) -> tuple
 
 
 def rewrites_that_fix(rewrites: Iterable[Rewritten]) -> list[Rewritten]:
-    """Return the rewrites that fix, the quickest first."""
     return sorted((item for item in rewrites if item.fixes), key=lambda item: item.rank)
 
 
@@ -128,7 +124,6 @@ def _answer(bisection: Bisection) -> str:
 
 
 def _operators(bisection: Bisection) -> tuple[str, ...]:
-    """Return the operators that are the answer, each once."""
     if bisection.answer is not BisectAnswer.OPERATOR or bisection.divergence is None:
         return ()
     return tuple(dict.fromkeys(fault.node.operator for fault in bisection.divergence.culprits))

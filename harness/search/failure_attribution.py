@@ -14,6 +14,7 @@ from harness.checks.startup.rates import CLEAN_ENOUGH, Change, change_of, rates_
 from harness.checks.startup.trials import Failures, answer_of, fate_of, launched
 from harness.core.diagnosis import Answer, Attribution, FailureRates, SearchAnswer, Tally, Trial
 from harness.core.outcome import FINE, UNCLEAR, Outcome, Status
+from harness.core.probe import FailurePlace
 from harness.core.verdict import CellVerdict
 from harness.machine import clock
 from harness.probing.facts import Attributed, Effects, GroupRun, Judged
@@ -35,10 +36,7 @@ RUNS_ALONE = repeats_for_rate(RARE)
 
 
 def attribute_failures(facts: Judged, effects: Effects) -> Attributed:
-    """Return the facts with how often each failure shows in either release, and what one beside others needs for it.
-
-    The verdicts are those of before: what the answers mean for them is not said here.
-    """
+    """Return each failure's rates in both releases, and what groups need to fail; verdicts stay as before."""
     end_ns = effects.end_within(TIME_S)
     attributions: dict[tuple[str, str], Attribution] = dict(
         rates_alone(facts, effects, lambda: clock.monotonic_ns() >= end_ns - int(TIME_TO_COMPARE_S * 1e9))
@@ -86,9 +84,8 @@ def _shown(cell: CellVerdict) -> frozenset[Outcome]:
 class _Group:
     """One failing server group of one scenario.
 
-    Attributes:
-        failures: of models that seem to fail in the new release only; ``alike``: of those that failed in both.
-        alone: who was found to fail without any other model, in any scenario so far.
+    ``failures``: of models that seem to fail in the new release only; ``alike``: of those that failed in both;
+    ``alone``: who was found to fail without any other model, in any scenario so far.
     """
 
     run: GroupRun
@@ -110,10 +107,7 @@ class _Group:
         }
 
     def explained(self) -> Mapping[str, Attribution]:
-        """Return what each failing model needs in order to fail, and how often that fails in either release.
-
-        Models that the first answer does not name are searched again without those that it names.
-        """
+        """Return what each model needs to fail, and its rates; unnamed ones are searched again without the named."""
         if not self.failures:
             return {}
         known_before = tuple(name for name in self.run.members if self.known_before(name))
@@ -164,10 +158,7 @@ class _Group:
         return replace(attribution, rates=rates)
 
     def confirmed(self) -> Mapping[str, Attribution]:
-        """Return how often each model fails that failed in both releases; what it needs, if not by itself in both.
-
-        That it was named in both is no proof that it has the same failure in both: who holds it up may be another one.
-        """
+        """Return how often models fail that failed in both releases: being named in both is no proof of one failure."""
         attributions: dict[str, Attribution] = {}
         for name in self.alike:
             if self.late():
@@ -190,10 +181,7 @@ class _Group:
         return other != name and (other in self.failures or self.known_before(other))
 
     def known_before(self, name: str) -> bool:
-        """Whether a model fails here for another reason: in the old release too, or waived.
-
-        A trial would find it in place of the failure that is searched for.
-        """
+        """Whether a model fails here anyway (old release, waived): trials would find that in place of what is asked."""
         if name in self.failures:
             return False
         cell, item = cell_of(name, self.run.scenario, self.facts), self.facts.initialized.get((name, self.run.scenario))
@@ -224,7 +212,7 @@ class _Group:
         return rates_of(
             ask,
             {outcome.value for outcomes in failures.values() for outcome in outcomes},
-            frozenset[str]().union(*map(self.phases, names)),
+            frozenset[FailurePlace]().union(*map(self.places, names)),
             late=self.late,
             clean_enough=clean_enough,
         )
@@ -233,12 +221,13 @@ class _Group:
     def all_failures(self) -> Failures:
         return {**self.alike, **self.failures}
 
-    def phases(self, name: str) -> frozenset[str]:
-        """Return the phases in which a model failed when its server group was brought up in the new release."""
+    def places(self, name: str) -> frozenset[FailurePlace]:
         item = self.facts.initialized.get((name, self.run.scenario))
         failures = item.new.failures if item is not None else ()
         return frozenset(
-            failing.result.way[1] for failing in failures if failing.result.outcome in self.all_failures[name]
+            (failing.result.phase, None, None)
+            for failing in failures
+            if failing.result.outcome in self.all_failures[name]
         )
 
     def search(self, members: Sequence[str], left: Sequence[str], *, first_runs: int = 0) -> Attribution:

@@ -67,7 +67,6 @@ def search_first_bad(
     """Return the first bad release of the plan's one model among ``specs``, from the old end to the new one.
 
     Args:
-        source: where the list of releases comes from, in words.
         store: keeps every result under its key, for this search and later ones.
         build_limit: environments between the ends that may be built; None allows what halving needs.
 
@@ -125,10 +124,8 @@ def search_first_bad(
 class Prober:
     """The artifact of one row, asked of one release after another.
 
-    Attributes:
-        model: its name.
-        symptom: kinds of the new end's findings; empty until that was asked.
-        clean: how many runs must come through before a release is good.
+    ``symptom``: kinds of the new end's findings; empty until that was asked; ``clean``: how many runs must come through
+    before a release is good.
     """
 
     row: Row
@@ -144,7 +141,6 @@ class Prober:
         self.repeated = Repeated(self._run, Budget(BUDGET))
 
     def ask_end(self, release: Release) -> ReleaseResult:
-        """Return what the new end says; what it shows is the symptom from now on."""
         self.releases[release.name] = release
         name = release.name
         while not self._end_is_known(name):
@@ -158,7 +154,6 @@ class Prober:
         return self._result(name, Answer.PASS if tally.passes >= RUNS_OF_THE_END else Answer.UNRESOLVED)
 
     def ask(self, release: Release) -> ReleaseResult:
-        """Return what a release between the ends says."""
         self.releases[release.name] = release
         return self._result(release.name, self.repeated.settle(release.name, self.clean))
 
@@ -252,7 +247,6 @@ class _Search:
 
     @property
     def stored(self) -> ResultStore[ReleaseResult]:
-        """Where all searches for this symptom of this artifact keep their answers."""
         return ResultStore(self.effects.run_dir.path / ANSWERS / self.symptom_key, ReleaseResult, encode=codec.pretty)
 
     def line(self) -> Line:
@@ -310,11 +304,7 @@ class _Search:
         return result
 
     def release(self, name: str, environment: Environment, *, ahead: bool = False) -> Release:
-        """Return a release that can be asked; ``ahead``: meanwhile the likely next ones are built.
-
-        Raises:
-            EnvironmentUnavailable: torch cannot be imported there, or does not see the device.
-        """
+        """Return a release, likely next ones built meanwhile (``ahead``). Raises ``EnvironmentUnavailable``."""
         if ahead:
             self.prefetch.begin([self.specs[item] for item in next_likely(self.line(), name)])
         device = self.plan.runs_on
@@ -352,7 +342,6 @@ class _Search:
         )
 
     def record(self, result: ReleaseResult, begin_ns: int) -> None:
-        """Take an answer in, and print it as a line that stays."""
         self.effects.progress.note(f"{result.release}: {result.answer}{f', {result.reason}' if result.reason else ''}")
         seconds = (clock.monotonic_ns() - begin_ns) * 1e-9
         built_s = self.prefetch.built.get(self.specs[result.release].name, 0.0)

@@ -40,14 +40,7 @@ def _halvings(possibilities: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """Releases from the old end to the new one, and what is known of them.
-
-    Attributes:
-        releases: at least two, each once.
-        answers: of those that were asked.
-        ready: those whose environment is there.
-        builds_left: how many more may be built for questions.
-    """
+    """At least two distinct releases from old to new end, and the ``answers`` of those that were asked."""
 
     releases: Sequence[str]
     answers: Answers
@@ -56,19 +49,14 @@ class Line:
 
     @property
     def old(self) -> str:
-        """The end that ought to be good."""
         return self.releases[0]
 
     @property
     def new(self) -> str:
-        """The end that ought to be bad."""
         return self.releases[-1]
 
     def between(self) -> tuple[int, int] | None:
-        """Return the places of the last good release and of the first bad one after it; None while an end is not known.
-
-        Where answers contradict one switch, that is the last one: what makes the new end bad.
-        """
+        """Return the last good and the next bad place, None without; of contradicting switches the last one counts."""
         if self.answers.get(self.old) is not GOOD or self.answers.get(self.new) is not BAD:
             return None
         good = max(self._places(GOOD))
@@ -79,10 +67,7 @@ class Line:
 
 
 def next_question(line: Line) -> str | None:
-    """Return which release to ask next, None where no answer would tell more or may be had.
-
-    The ends come first: between two that are not known to be good and bad there is nothing to find.
-    """
+    """Return what to ask next, the ends first; None where no answer would tell more or may be had."""
     if line.old not in line.answers:
         return line.old
     if line.answers[line.old] is GOOD and line.new not in line.answers:
@@ -185,7 +170,6 @@ def _untestable_beside(line: Line, place: int) -> int:
 
 
 def conclude(line: Line) -> Conclusion:
-    """Return what the answers amount to, whether or not more could be asked."""
     again = good_again(line)
     if line.answers.get(line.old) is BAD:
         return Conclusion(ending=Ending.OLD_NOT_GOOD, good_again=again)

@@ -46,24 +46,13 @@ def attribute(
 ) -> Attribution:
     """Return what the failing initialization of ``models`` in ``threads`` threads of the new release needs to fail.
 
-    Nothing but the answers decides what is asked next: with an oracle that remembers its runs, an interrupted call
-    is resumed by calling again.
-
-    Args:
-        models: at least one; a model that is loaded twice stands there twice.
-        oracle: answers one run. ``Trial.repeat`` counts from 0; none of them may be the run that is to be explained.
-            A starved or unsupported run is UNTESTABLE. An outcome that the whole initialization did not show when it
-            was repeated counts as another failure, neither as a pass.
-        budget: how many runs may be asked for, at least 1.
-        suspects: the models that showed the failure. Only they can show it: models without any of them are not
-            asked and taken to pass. Without suspects any model can.
-        outcomes: those of the failure to explain; another one counts as another failure. Empty: not known.
-        known: what an earlier search found for one of the suspects in another scenario, ``as_in`` says which.
-        stop: asked before each run with the number of those before it; True ends the search, as the budget does.
-        progress: called after each run.
-
-    Raises:
-        InternalError: no models, no threads, no budget, or a suspect that is not among the models.
+    Nothing but the answers decides what is asked next: with an oracle that remembers its runs, an interrupted call is
+    resumed by calling again. A model that is loaded twice stands there twice. ``oracle`` answers one run;
+    ``Trial.repeat`` counts from 0, and none of the runs may be the one that is to be explained. A starved or
+    unsupported run is UNTESTABLE. ``suspects`` showed the failure and only they can: models without any of them are
+    taken to pass; without suspects any model can. An outcome other than ``outcomes``, or than the whole initialization
+    showed when it was repeated, counts as another failure. ``known`` is what an earlier search found for a suspect in
+    the scenario that ``as_in`` names. ``stop`` is asked before each run with the number of those before it.
     """
     if not models or threads < 1 or not set(suspects) <= set(models):
         raise InternalError(f"cannot attribute {list(models)} in {threads} threads with suspects {list(suspects)}")
@@ -85,7 +74,7 @@ def attribute(
 
 @dataclass(kw_only=True)
 class _Attributing:
-    """The state of one call: the smallest failing trial so far, and what is known about it."""
+    """The smallest failing trial so far, and what is known about it."""
 
     whole: Trial
     suspects: tuple[str, ...]
@@ -123,7 +112,6 @@ class _Attributing:
         return answer
 
     def as_known(self, known: Attribution) -> bool:
-        """Return whether the smallest that failed in another scenario fails in this one too."""
         trial = trial_of(known.minimal_models, known.minimal_threads)
         clean = repeats_needed(fails=known.runs.fails, judged=known.runs.judged)
         again = self.repeated.settle(trial, clean) is Answer.FAIL

@@ -50,7 +50,6 @@ class Release:
 
     @property
     def described(self) -> MatrixRelease:
-        """What a matrix says of it."""
         fingerprint = self.fingerprint
         return MatrixRelease(
             name=self.name, torch=fingerprint.torch, python=fingerprint.python, cpu=fingerprint.cpu or ""
@@ -61,10 +60,8 @@ class Release:
 class Row:
     """The artifacts of one exporter.
 
-    Attributes:
-        name: of the row; ``release``: where its artifacts were exported, or taken over where they were given.
-        facts: exports and baselines of its models.
-        read: model -> what is in its archive; none where it cannot be read or holds no code.
+    ``name``: of the row; ``release``: where its artifacts were exported, or taken over where they were given; ``read``:
+    model -> what is in its archive; none where it cannot be read or holds no code.
     """
 
     name: str
@@ -84,9 +81,8 @@ def make_row(
 ) -> Row:
     """Return the row of ``models`` in ``release``; its zygote may be ended afterwards.
 
-    Args:
-        facts: the plan and the fingerprints of all releases, by key.
-        memory: shared by all rows: they hold much the same code.
+    ``facts``: the plan and the fingerprints of all releases, by key; ``memory``: shared by all rows: they hold much the
+    same code.
     """
     jobs = facts.plan.settings.jobs
     requests = facts.requests
@@ -114,9 +110,9 @@ def make_row(
     effects.progress.stage(f"read what {release.name} wrote", len(made))
     read = {}
     for done in made:
-        found = inspect_file(answered.artifact(done.declaration.name).path, {}, memory).facts
-        if found is not None and found.is_judged:
-            read[done.declaration.name] = found
+        archive_facts = inspect_file(answered.artifact(done.declaration.name).path, {}, memory).facts
+        if archive_facts is not None and archive_facts.is_judged:
+            read[done.declaration.name] = archive_facts
         effects.progress.step(done.declaration.name)
     return Row(name=name, release=release, facts=answered, read=read)
 
@@ -138,11 +134,7 @@ def release_key(environment: Environment, device: Device) -> str:
 def fingerprint_of(
     key: str, runner: ZygoteRunner, folder: Path, *, profile: ServingProfile, device: Device, anew: bool
 ) -> Fingerprint:
-    """Return what an environment says of itself; asked once per key and worker, since that imports torch.
-
-    Args:
-        anew: whether it is asked every time: operator libraries may change under their names. A driver may too.
-    """
+    """Return what an environment says of itself, once per key; ``anew``: libraries and drivers may change."""
     results, name = ResultStore(folder, Fingerprint), f"{key}-{worker_digest()[:12]}"
     fingerprint = results.reusable(name, fresh=anew or not device.is_cpu)
     if isinstance(fingerprint, WhyNot):
@@ -152,7 +144,6 @@ def fingerprint_of(
 
 
 def _machine(device: Device) -> list[str]:
-    """Return what says on which kind of machine this runs: numbers change with the CPU's instructions."""
     cpu = [line for line in _lines(Path("/proc/cpuinfo")) if line.startswith(("model name", "flags", "Features"))]
     gpus = sorted(Path(GPUS).glob("*/information")) if device.nvidia else []
     models = [line for path in gpus for line in _lines(path) if line.startswith("Model")]
@@ -188,11 +179,8 @@ def ask_releases(
 ) -> tuple[Sequence[Release], tuple[str, ...]]:
     """Return what each environment is, and which operators it has; and notes on what is not known or no upgrade.
 
-    Args:
-        keys: of ``release_keys``; ``fresh``: whether a release that was asked in an earlier run is asked again.
-
-    Raises:
-        EnvironmentUnavailable: torch cannot be imported in one, or does not see the device.
+    ``fresh``: whether a release that was asked in an earlier run is asked again. Raises ``EnvironmentUnavailable``:
+    torch cannot be imported in one, or does not see the device.
     """
     effects.progress.stage("ask the releases", len(environments))
     registries, why_not = _registries(environments, effects.environment_root)

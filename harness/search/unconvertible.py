@@ -15,11 +15,7 @@ from harness.search.reproduce.conversion import reproduce_conversion
 def with_parts(
     tried: Sequence[Tried], models: Sequence[MigratedModel], facts: Answered, effects: Effects
 ) -> list[MigratedModel]:
-    """Return the models, of each kind of obstacle the smallest artifact with its smallest part.
-
-    Args:
-        facts: with the fingerprints of the sides ``old``, which extracts, and ``new``, which converts.
-    """
+    """Return the models, the smallest of each obstacle with its smallest part; the old side extracts."""
     chosen: dict[str, tuple[Tried, MigratedModel]] = {}
     for attempt, model in sorted(
         zip(tried, models, strict=True), key=lambda pair: (_size(pair[1], facts), pair[1].model)

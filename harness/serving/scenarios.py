@@ -61,9 +61,7 @@ class Scenario:
 
     Attributes:
         words: what a reader calls it, at most 20 characters.
-        about: what happens, in one line.
         write: (models, threads) -> the script of one process.
-        native_only: the Python worker cannot do it.
         graphs: whether it captures the work of calls as graphs, which not every device can.
         python_only: it is about servers written in Python, so the Python worker does it whoever does the others.
         variant_of: the scenario that it belongs to: where that one is planned, so is this, for the models and runtimes
@@ -72,7 +70,6 @@ class Scenario:
         processes: whether as many processes as threads do it at the same time.
         forks: whether as many processes as threads are forked, and call what was loaded before.
         exits: whether the process ends with teardown, while other threads live; no other scenario has any.
-        rounds: initializations within one process.
         stateless: a module that keeps state between calls cannot take part: its answers race by nature.
         larger_inputs: only models whose input sets show which dimensions may be larger take part.
         on_request: it shows what no other one does, and its planted defects are probed only where it is planned.
@@ -243,11 +240,7 @@ def _sequential(models: Sequence[str], _threads: int) -> Script:
 
 
 def _shares(models: Sequence[str], threads: int, copy: int = 0) -> list[list[str]]:
-    """Return what each thread loads and warms up; if there are fewer models than threads, some are loaded again.
-
-    Args:
-        copy: which copy of every model it is: 0, or a later one where a process brings them up more than once.
-    """
+    """Return what each thread loads, some models again if there are fewer; ``copy`` is 0, later ones higher."""
     again = -(-threads // len(models))  # so many copies of a model at the most
     return [
         [copy_name(name, copy * again + index // len(models)) for name in models[index % len(models) :: threads]]
@@ -308,11 +301,7 @@ def _python_server_keeping(models: Sequence[str], threads: int) -> Script:
 
 
 def _under_traffic(models: Sequence[str], threads: int, *, loads: int = 0, drops: bool = False) -> Script:
-    """Return a script in which half of the threads serve while the others load and warm up every model.
-
-    Args:
-        loads: how many there are at least; ``drops``: whether what was warmed up is let go of before the next load.
-    """
+    """Return a script where half the threads serve, the others load >= ``loads`` models; ``drops``: each is let go."""
     servers = max(1, threads // 2)
     loaders = max(1, threads - servers)
     shares = _shares(models, max(loaders, loads))
@@ -337,9 +326,7 @@ def affordable(scenario: Scenario, models: Sequence[str], threads: int, load_s: 
     """Return the script of ``scenario``, where it ``spares_loads`` with as many repeated ones as there is time for.
 
     Those of the models that load fastest stay. A repeated load is one of a further copy that is dropped again.
-
-    Args:
-        load_s: model -> seconds that one load of it takes; one that is not there takes none.
+    ``load_s``: model -> seconds that one load of it takes; one that is not there takes none.
     """
     script = scenario.write(models, threads)
     if not scenario.spares_loads:
@@ -372,10 +359,7 @@ def _reinit(models: Sequence[str], threads: int) -> Script:
 def _in_cycles(
     threads: int, steps: Callable[[int, int], Iterable[Step]], before: Sequence[Sequence[Step]] = ()
 ) -> Script:
-    """Return a script in which all threads do ``steps(thread, cycle)`` at the same time, cycle by cycle.
-
-    Memory is read after each cycle; ``before`` is what each thread does first.
-    """
+    """Return a script of ``steps(thread, cycle)`` in step, memory read after each cycle; ``before`` comes first."""
     lines: list[tuple[Step, ...]] = []
     for thread in range(threads):
         line: list[Step] = [*before[thread]] if before else []

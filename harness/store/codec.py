@@ -32,7 +32,6 @@ def pretty(value: Any) -> bytes:
 
 
 def digest(value: Any) -> str:
-    """Return the sha256 of the canonical JSON of ``value``."""
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
@@ -41,15 +40,8 @@ def write_atomically(
 ) -> None:
     """Write ``path`` so that a reader, or a kill at any moment, sees the old content or the new one.
 
-    Its permissions stay as they were.
-
-    Args:
-        parents: whether its folder is made if need be.
-        synced: whether that holds for a machine that loses its power too; it costs a wait for the disk.
-        hint: what to do where it cannot be written.
-
-    Raises:
-        RunDirError: the folder cannot be written, or the disk is full.
+    Its permissions stay as they were. ``synced``: so does a machine that loses its power; it costs a wait for the disk.
+    Raises ``RunDirError``: the folder cannot be written, or the disk is full.
     """
     temporary = draft_of(path)
     try:
@@ -85,11 +77,7 @@ def _sync(path: Path) -> None:
 
 
 def remove_drafts(folder: Path) -> None:
-    """Remove drafts that processes which were killed have left below ``folder``.
-
-    Raises:
-        OSError: the folder cannot be read or written.
-    """
+    """Remove drafts that killed processes left below ``folder``. Raises ``OSError``."""
     for part in folder.rglob(".*.part"):
         writer = _DRAFT.fullmatch(part.name)
         if writer and not Path("/proc", writer["pid"]).exists():
@@ -97,11 +85,7 @@ def remove_drafts(folder: Path) -> None:
 
 
 def read_json(path: Path, type_: type[T], *, read: Callable[[Path], bytes] = plain_bytes) -> T:
-    """Return the value of type ``type_`` in ``path``, whose content ``read`` finds.
-
-    Raises:
-        RunDirError: the file is missing, is not JSON, or does not have the expected shape.
-    """
+    """Return the ``type_`` in ``path``, found by ``read``. Raises ``RunDirError``: missing, no JSON, another shape."""
     try:
         return from_json(read(path), type_)
     except OSError as error:

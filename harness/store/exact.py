@@ -31,11 +31,7 @@ def plain_of(value: Any) -> Any:
 
 
 def value_of(plain: Any, type_: type[T]) -> T:
-    """Return what ``plain_of`` was made of, as a value of ``type_``.
-
-    Raises:
-        msgspec.ValidationError: it does not have the shape of the type.
-    """
+    """Return the ``type_`` that ``plain_of`` took. Raises ``msgspec.ValidationError``: another shape."""
     kind: Any = type_
     value: T = converted(_readable(plain, _shape_of(kind)), type_)
     return value
@@ -47,10 +43,7 @@ def _shape_of(kind: Any) -> inspect.Type:
 
 
 def _readable(value: Any, kind: inspect.Type) -> Any:
-    """Return ``value`` with "inf", "-inf" and "nan" as floats wherever ``kind`` wants one.
-
-    What does not have the shape of ``kind`` is left as it is: the conversion that follows names its place.
-    """
+    """Return "inf", "-inf", "nan" as floats wherever ``kind`` has one; misfits stay for the conversion to name."""
     match kind, value:
         case inspect.UnionType(types=types), _:
             return _readable_union(value, types)

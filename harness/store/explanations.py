@@ -11,7 +11,6 @@ NAME_LIMIT = 150
 
 
 def place_of(cell: str) -> str:
-    """Return the folder of one cell, relative to the run."""
     name = cell.replace("/", "__").replace("\0", "_")
     encoded = name.encode("utf-8", "replace")
     begin = encoded[:NAME_LIMIT].decode("utf-8", "ignore")
@@ -20,21 +19,15 @@ def place_of(cell: str) -> str:
 
 
 def explanations_in(run: Path) -> ResultStore[Explained]:
-    """Return the explanations of a run; ``key`` names each."""
     return ResultStore(run / FOLDER, Explained, suffix=".told.json", encode=codec.pretty)
 
 
 def key(cell: str, command: str) -> str:
-    """Return the key of the explanation of a cell by ``command``."""
     return f"{Path(place_of(cell)).name}/{command}"
 
 
 def keep(run: Path, explained: Explained) -> Path:
-    """Write ``explained`` into the folder of the run, in place of what the same command said before; return its path.
-
-    Raises:
-        RunDirError: the folder cannot be written.
-    """
+    """Write ``explained`` in place of the same command's last word; return its path. Raises ``RunDirError``."""
     return explanations_in(run).save(key(explained.cell, explained.by), explained)
 
 

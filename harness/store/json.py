@@ -18,11 +18,7 @@ def from_json(data: bytes, type_: type[T]) -> T: ...
 @overload
 def from_json(data: bytes) -> Any: ...
 def from_json(data: bytes, type_: Any = Any) -> Any:
-    """Return the value of type ``type_`` that ``data`` holds.
-
-    Raises:
-        JsonError: it is no JSON, is no UTF-8, is nested too deeply, or does not have the shape of the type.
-    """
+    """Return the ``type_`` of ``data``. Raises ``JsonError``: no UTF-8 or JSON, nested too deeply, another shape."""
     try:
         return decoded(data, type_)
     except UnicodeDecodeError as error:

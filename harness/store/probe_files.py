@@ -32,10 +32,8 @@ def compact(folder: Path, *, failed: bool = False) -> None:
     """Put the files of a probe that has ended into one, ``probe.zip``.
 
     Killed at any moment, or on a full disk, each file is whole either in the folder or in the zip file; the next call
-    goes on there.
-
-    Args:
-        failed: somebody will look into it: stacks and what it printed as errors stay beside the zip file as well.
+    goes on there. ``failed``: somebody will look into it: stacks and what it printed as errors stay beside the zip file
+    as well.
     """
     with contextlib.suppress(OSError):
         loose = [path for path in _loose(folder) if _can_move(path)]
@@ -50,22 +48,14 @@ def compact(folder: Path, *, failed: bool = False) -> None:
 
 
 def remove_foreign(folder: Path) -> None:
-    """Remove files of ours from the folder of a probe that has just ended: its model has made them.
-
-    Raises:
-        RunDirError: one cannot be removed.
-    """
+    """Remove our file names from a probe's folder: its model made them. Raises ``RunDirError``."""
     for name in (PACKED, REST):
         if os.path.lexists(folder / name):
             files.remove(folder / name)
 
 
 def rest_of(folder: Path) -> Path | None:
-    """Return the folder of the probe that goes on where this one's process ended; None where none does.
-
-    Raises:
-        RunDirError: the zip file is damaged.
-    """
+    """Return the probe's folder that goes on where this process ended, if any. Raises ``RunDirError``."""
     try:
         return folder.parent / read(folder, REST).decode()
     except OSError:
@@ -97,7 +87,6 @@ def read_result(path: Path) -> bytes:
 
 
 def folders(probes: Path) -> list[Path]:
-    """Return the folders of all probes of a run, in order."""
     return sorted(path for path in probes.glob("*") if path.is_dir())
 
 
@@ -111,7 +100,6 @@ def has_stacks(folder: Path, name: str = wire.STACKS) -> bool:
 
 
 def _says_something(path: Path) -> bool:
-    """Whether a file of a probe that failed tells a reader why."""
     if path.name.startswith(wire.STACKS):
         return has_stacks(path.parent, path.name)
     return path.name == wire.STDERR and path.stat().st_size > 0

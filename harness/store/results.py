@@ -42,7 +42,6 @@ class ResultStore(Generic[T]):
     Args:
         folder: made with the first result.
         suffix: of the file, after the key; a folder's name and a file's where each result has a folder.
-        encode: how results are written.
         read: how the content of a result's file is found; other ones than files by themselves are not ``readable``.
     """
 
@@ -66,15 +65,10 @@ class ResultStore(Generic[T]):
         self.reused: set[str] = set()
 
     def path(self, key: str) -> Path:
-        """Return the file for the result under ``key``, whether it exists or not."""
         return self._folder / f"{key}{self._suffix}"
 
     def save(self, key: str, result: T) -> Path:
-        """Store ``result`` in place of what was under ``key`` before; return its file.
-
-        Raises:
-            RunDirError: the folder cannot be written.
-        """
+        """Store ``result`` in place of the last under ``key``; return its file. Raises ``RunDirError``."""
         path = self.path(key)
         codec.write_atomically(path, self._encode(result), parents=True)
         self._made.add(key)

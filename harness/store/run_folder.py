@@ -64,7 +64,6 @@ class RunDir:
 
     @property
     def is_running(self) -> bool:
-        """Whether a process is writing into it."""
         try:
             with (self.path / LOCK).open() as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -76,7 +75,6 @@ class RunDir:
 
     @property
     def probes(self) -> Path:
-        """Where probes leave their folders."""
         return self.path / PROBES
 
     @classmethod
@@ -84,9 +82,7 @@ class RunDir:
         """Create and lock a new folder under ``reports``.
 
         Where the clock was set back, it is named after the second that follows the newest one: names are in order.
-
-        Raises:
-            RunDirError: it cannot be created.
+        Raises ``RunDirError``: it cannot be created.
         """
         try:
             reports.mkdir(parents=True, exist_ok=True)
@@ -105,11 +101,7 @@ class RunDir:
 
     @classmethod
     def shared(cls, path: Path) -> "RunDir":
-        """Return the locked folder at ``path``, made if need be: results of many runs, under their keys.
-
-        Raises:
-            RunDirError: it cannot be created, another process uses it, or it is somebody else's, see ``require_own``.
-        """
+        """Return the locked, shared results folder. Raises ``RunDirError``: in use, or not ours (``require_own``)."""
         if os.path.lexists(path):
             require_own(path, hint="remove what is not yours, or name another folder with --out")
         return cls(path)._locked()  # noqa: SLF001  its own class
@@ -143,22 +135,16 @@ class RunDir:
         return self
 
     def write(self, name: str, data: bytes) -> Path:
-        """Write a file of the run atomically and return its path."""
         path = self.path / name
         codec.write_atomically(path, data, parents=True)
         return path
 
     def save_plan(self, plan: Plan) -> None:
-        """Store what the run is going to do."""
         fields_by_name = {each.name: getattr(plan, each.name) for each in fields(plan)}
         self.write(PLAN, codec.canonical({"version": PLAN_VERSION, **fields_by_name}))
 
     def load_plan(self) -> Plan:
-        """Return the stored plan.
-
-        Raises:
-            RunDirError: missing or damaged.
-        """
+        """Return the stored plan. Raises ``RunDirError``: missing or damaged."""
         path = self.path / PLAN
         version, plan = codec.read_json(path, dict[str, Any]).get("version"), codec.read_json(path, Plan)
         if version != PLAN_VERSION:
@@ -172,11 +158,7 @@ class RunDir:
         )
 
     def baselines(self) -> dict[str, StoredBaseline]:
-        """Return where the golden outputs of each model lie.
-
-        Raises:
-            RunDirError: missing or damaged.
-        """
+        """Return where the golden outputs of each model lie. Raises ``RunDirError``: missing or damaged."""
         stored = codec.read_json(self.path / BASELINES, dict[str, StoredBaseline])
         return {
             name: _moved(baseline, lambda path: str(self.path / path) if path else "")
@@ -184,7 +166,6 @@ class RunDir:
         }
 
     def _within(self, path: str) -> str:
-        """Return a path in this folder as it is from here, any other as it is."""
         own = Path(os.path.abspath(self.path))  # noqa: PTH100  links stay links
         return os.path.relpath(path, own) if path and Path(path).is_relative_to(own) else path
 
@@ -194,7 +175,6 @@ class RunDir:
             shutil.rmtree(self.path)
 
     def discard(self) -> None:
-        """Remove the whole folder."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def __enter__(self) -> Self:
@@ -202,11 +182,9 @@ class RunDir:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        """Release the lock."""
         self.close()
 
     def close(self) -> None:
-        """Release the lock."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -257,9 +235,7 @@ def require_own(folder: Path, *, hint: str = "if you know who made it, add --tru
     """Refuse a run to go on with, or to repeat, that another user has made or that holds links.
 
     Its plan names interpreters and libraries that would be run, and a link leads to files that would be replaced.
-
-    Raises:
-        RunDirError: names what is not this user's, or the link.
+    Raises ``RunDirError``: names what is not this user's, or the link.
     """
     me, waiting = os.geteuid(), [folder]
     try:
@@ -281,12 +257,9 @@ def require_own(folder: Path, *, hint: str = "if you know who made it, add --tru
 def find_run(reports: Path, name: str, *, with_report: bool = False) -> Path:
     """Return the folder of a run by path, by name, or ``last``.
 
-    Args:
-        with_report: ``last`` is the newest run with a report. A folder with a report and no plan, such as CI may keep,
-            counts as a run too, and so does the report itself.
-
-    Raises:
-        SelectionError: there is no such run; names the newest ones.
+    ``with_report``: ``last`` is the newest run with a report. A folder with a report and no plan, such as CI may keep,
+    counts as a run too, and so does the report itself. Raises ``SelectionError``: there is no such run; names the
+    newest ones.
     """
     runs = _runs_in(reports)
     reported = [run for run in runs if (run / REPORT).is_file()] if with_report else runs

@@ -34,11 +34,8 @@ def judge_one(
 ) -> CellVerdict:
     """Return the verdict on what was exported: what ``probe`` saw of it, judged by ``baseline``.
 
-    Args:
-        cell: its id.
-        names: of the release that answered the golden outputs, and of the one that is judged by them.
-        fingerprints: of these two, as ``old`` and ``new``.
-        rates: how often its failure shows in either; None where nobody asked.
+    ``names`` are those of the release that answered the golden outputs and of the one that is judged by them,
+    ``fingerprints`` likewise, as ``old`` and ``new``.
     """
     assert export.artifact is not None
     evidence = effects.evidence(probe.directory)
@@ -74,13 +71,12 @@ def settings_between(
     """Return what changes numbers as the exporter, the golden runs and the probe that is judged have it."""
     exporter = export.result.data.get("numerics", {}) if export is not None and export.result is not None else {}
     old = baseline.numerics if baseline is not None else {}
-    found = settings(exporter, old, probe.data.get("numerics", {}) if probe is not None else {}, fingerprints)
+    differences = settings(exporter, old, probe.data.get("numerics", {}) if probe is not None else {}, fingerprints)
     artifact = export.artifact if export is not None else None
-    return found if artifact is None else concerning(found, artifact.operators)
+    return differences if artifact is None else concerning(differences, artifact.operators)
 
 
 def with_evidence(verdict: CellVerdict, evidence: str) -> CellVerdict:
-    """Return the verdict with the probe's folder on every finding that names no evidence of its own."""
     findings = tuple(
         finding if finding.evidence else replace(finding, evidence=evidence) for finding in verdict.findings
     )
@@ -88,17 +84,12 @@ def with_evidence(verdict: CellVerdict, evidence: str) -> CellVerdict:
 
 
 def not_made(export: Export, release: str = "") -> str:
-    """Return why there is no artifact: ``could not be exported in torch 2.1.2: ValueError: no such layer``.
-
-    Args:
-        release: name of the environment; empty where a reader knows it.
-    """
+    """Return why there is no artifact: ``could not be exported in torch 2.1.2: ValueError: no such layer``."""
     verb = "exported" if export.declaration.given is None else "taken over"
     return f"could not be {verb}{f' in {release}' if release else ''}: {why_not_made(export)}"
 
 
 def why_not_made(export: Export) -> str:
-    """Return what ended an export, without the model and the release."""
     failure = export.failure
     if failure is None:
         return export.outcome.value.replace("_", " ")
@@ -107,5 +98,4 @@ def why_not_made(export: Export) -> str:
 
 
 def unsupported_words(export: Export) -> str:
-    """Return why a model is not for this device or release."""
     return export.failure.message if export.failure is not None else export.outcome.value

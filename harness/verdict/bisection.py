@@ -1,6 +1,5 @@
 """Opinions on a call that was made node by node: which node is at fault, and where to look at all."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +11,7 @@ from harness.core.findings import SEVERITY, Severity
 from harness.core.outcome import Outcome
 from harness.core.probe import ModelResult
 from harness.core.verdict import Finding
+from harness.worker import wire
 
 # Nodes that only hold others: what differs in them differs within.
 FRAMES = ("prim::If", "prim::Loop", "prim::CallFunction", "prim::CallMethod", "prim::fork", "aten::wait")
@@ -19,13 +19,12 @@ FRAMES = ("prim::If", "prim::Loop", "prim::CallFunction", "prim::CallMethod", "p
 UNWRITTEN = ("aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty", "aten::resize_")
 FETCH = "prim::GetAttr"
 CONSTANT = "prim::Constant"
-CALLED = re.compile(r"^(?:call|prepare|nodes) (\d+) of (.+)$")
+# The phases of one call.
+OF_CALLS = (wire.CALL, wire.PREPARE, wire.NODES)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallInQuestion:
-    """The first call that shows the symptom."""
-
     input_set: str
     call: int
 
@@ -36,8 +35,9 @@ def failing_call(result: ModelResult, comparison: OutputComparison | None) -> Ca
         failure = result.failure
         if failure is not None and failure.input_set is not None and failure.call is not None:
             return CallInQuestion(input_set=failure.input_set, call=failure.call)
-        called = CALLED.match(result.phase)
-        return CallInQuestion(input_set=called[2], call=int(called[1])) if called else None
+        if result.phase not in OF_CALLS or result.input_set is None or result.call is None:
+            return None
+        return CallInQuestion(input_set=result.input_set, call=result.call)
     for call in comparison.calls if comparison is not None else ():
         assert comparison is not None
         if _failing(_findings(comparison, call)):
@@ -46,7 +46,6 @@ def failing_call(result: ModelResult, comparison: OutputComparison | None) -> Ca
 
 
 def failing_findings(comparison: OutputComparison) -> tuple[str, ...]:
-    """Return in which ways the outputs are others than the golden ones, in words."""
     return tuple(finding.message for finding in _failing(output_findings(comparison)))
 
 
@@ -63,14 +62,10 @@ def faults(
 ) -> tuple[NodeFault, ...]:
     """Return the nodes that ended otherwise in the new release, in the order in which the old one ran them.
 
-    Args:
-        old, new: by place, in the order of the run.
-        comparison: of their outputs; the input set of a call is the place as text.
-        other_digests: nodes whose outputs are other bytes and were not kept.
-        strides: whether other strides count as well.
-        rounding: whether any other bit counts.
-        one_operator: whether more counts than one operator's rounding explains, though it may be fine for a model.
-        ended: what the new release's process did in a node that never ended, in words.
+    ``comparison`` has the place of a node, as text, for the input set. ``other_digests``: nodes whose outputs are other
+    bytes and were not kept; ``strides``: whether other strides count as well; ``rounding``: whether any other bit
+    counts; ``one_operator``: whether more counts than one operator's rounding explains, though it may be fine for a
+    model; ``ended``: what the new release's process did in a node that never ended, in words.
     """
     by_place = {call.input_set: call for call in comparison.calls}
     by_address: dict[Place, NodeFault] = {}

@@ -88,8 +88,6 @@ _OFFSET = re.compile(r"\+0x[0-9a-f]+|\s+x \d+| {2}\(\d+ times\)")
 
 
 class Key(NamedTuple):
-    """What cells of one cause share."""
-
     kind: str
     id: str
     title: str
@@ -97,10 +95,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Red:
-    """One red cell with its gravest finding, and what the report knows of its model.
-
-    ``status`` is what it contributes: PASS for what is beyond a limit that does not block.
-    """
+    """One red cell, its gravest finding and the report's facts; ``status``: PASS beyond limits that do not block."""
 
     cell: CellVerdict
     status: Status
@@ -120,15 +115,11 @@ class _Red:
 
 
 def with_causes(report: RunReport) -> RunReport:
-    """Return the report with the causes of what it holds now."""
     return replace(report, causes=causes_of(report))
 
 
 def causes_of(report: RunReport) -> tuple[Cause, ...]:
-    """Return the causes of all red and undecided cells that decide: what fails first, then by excess and models.
-
-    Those of what is over a limit that does not block stand last.
-    """
+    """Return the causes of red and undecided cells that decide, worst first; limits that do not block come last."""
     red = sorted(_red_cells(report), key=lambda item: item.order)
     groups: dict[str, list[_Red]] = {}
     keys: dict[str, Key] = {}
@@ -153,12 +144,9 @@ def causes_of(report: RunReport) -> tuple[Cause, ...]:
 
 
 def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
-    """Yield the causes; what the release costs all timed models is said once, with those that it makes too slow.
-
-    Where it fails the run and no model by itself, it is a cause without a cell.
-    """
+    """Yield the causes; the release-wide slowdown once, with what it makes slow; alone it is a cause without a cell."""
     common = report.common
-    failing = next((found for found in report.judgement.findings if fails_the_run(found, report)), None)
+    failing = next((finding for finding in report.judgement.findings if fails_the_run(finding, report)), None)
     if common is None or (failing is None and common.ratio.low <= 1):
         yield from causes
         return
@@ -181,27 +169,22 @@ def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
         yield replace(cause, evidence=(*cause.evidence, ("common", words))) if cause.id == SLOWER else cause
 
 
-def fails_the_run(found: Finding, report: RunReport) -> bool:
+def fails_the_run(finding: Finding, report: RunReport) -> bool:
     """Whether a finding that is of no single cell blocks the run."""
     severity = report.policy.settings.severity
-    return found.kind == "common_slowdown" and severity.get(found.kind, Severity.FAIL) == Severity.FAIL
+    return finding.kind == "common_slowdown" and severity.get(finding.kind, Severity.FAIL) == Severity.FAIL
 
 
 def cause_named(causes: Sequence[Cause], id_: str, run: str) -> Cause:
-    """Return one cause.
-
-    Raises:
-        SelectionError: there is none of that id; lists those that exist.
-    """
-    found = next((cause for cause in causes if cause.id == id_), None)
-    if found is None:
+    """Return one cause. Raises ``SelectionError``: there is none of that id; lists those that exist."""
+    named = next((cause for cause in causes if cause.id == id_), None)
+    if named is None:
         known = "; ".join(f"{cause.id} ({counted(len(cause.models), 'model')})" for cause in causes)
         raise SelectionError(f"{run} has no cause {id_}", f"its causes: {known}" if known else "nothing in it is red")
-    return found
+    return named
 
 
 def cause_of(causes: Sequence[Cause], cell: str) -> Cause | None:
-    """Return the cause of a cell; None where it has none."""
     return next((cause for cause in causes if cell in cause.cells), None)
 
 
@@ -214,10 +197,10 @@ def _red_cells(report: RunReport) -> Iterator[_Red]:
     facts = {model.model: model for model in report.models}
     for row in report.judgement.rows:
         for cell in row.cells:
-            found = [(_gravest(cell), cell.status)] if is_red(cell) else []
-            found += [(finding, Status.PASS) for finding in cell.findings if is_over(cell, finding)]
+            gravest = [(_gravest(cell), cell.status)] if is_red(cell) else []
+            gravest += [(finding, Status.PASS) for finding in cell.findings if is_over(cell, finding)]
             own = facts.get(cell.model)
-            for finding, status in found:
+            for finding, status in gravest:
                 yield _Red(
                     cell=cell,
                     status=status,
@@ -239,10 +222,7 @@ def _gravest(cell: CellVerdict) -> Finding | None:
 
 
 def excess_of(finding: Finding, cell: CellVerdict, facts: ModelReport | None, report: RunReport) -> float | None:
-    """Return how far a finding is over its limit, as a factor of the limit: +6 % of +3 % is 2.0.
-
-    None where it has no limit, or none that would accept it: a NaN in another place.
-    """
+    """Return by which factor a finding exceeds its limit (+6 % of +3 % is 2.0); None if no limit would accept it."""
     measure = MEASURES.get(finding.kind)
     if measure == "ratio" and finding.size is not None:
         limit = finding.limit or report.limits.get(finding.quantity.partition(":")[0])
@@ -256,7 +236,6 @@ def excess_of(finding: Finding, cell: CellVerdict, facts: ModelReport | None, re
 
 
 def _key(item: _Red, finding: Finding, report: RunReport) -> Key:
-    """Return the cause of one cell, by the first rule that says something."""
     return (
         _key_of_time(item, finding, report)
         or _key_of_operator(item, finding, report)
@@ -286,7 +265,6 @@ def _key_of_time(item: _Red, finding: Finding, report: RunReport) -> Key | None:
 
 
 def _key_of_operator(item: _Red, finding: Finding, report: RunReport) -> Key | None:
-    """Return the operator that the static check, the error, a search or the table of changes names."""
     release = report.new.name
     if finding.kind == "load_error":
         return _key_of_refusal(item, finding, release)
@@ -296,14 +274,13 @@ def _key_of_operator(item: _Red, finding: Finding, report: RunReport) -> Key | N
         return Key("culprit", f"culprit-{'+'.join(map(_slug, named))}", _cut(f"{', '.join(named)}: named by bisect"))
     for change in changed:
         predicted = any(known.subject == change.operator and known.kind == SEMANTICS_CHANGED for known in _static(item))
-        said = names_operator(f"{finding.error} {finding.subject}", change.operator)
-        if change.operator in named or said or (predicted and finding.kind not in RAISED):
+        names_it = names_operator(f"{finding.error} {finding.subject}", change.operator)
+        if change.operator in named or names_it or (predicted and finding.kind not in RAISED):
             return Key("semantics", f"semantics-{change.operator}", f"known change of {change.operator} in {release}")
     return None
 
 
 def _key_of_refusal(item: _Red, finding: Finding, release: str) -> Key | None:
-    """Return what a release lacks that an artifact needs to load."""
     for known in _static(item, stopping=True):
         if "::" in known.subject:
             does = "does not have it" if known.kind == "operator_missing" else _plain(known.text)
@@ -335,7 +312,6 @@ def _static(item: _Red, *, stopping: bool = False) -> tuple[StaticFinding, ...]:
 
 
 def _changes_shown(finding: Finding, report: RunReport) -> list[SemanticChange]:
-    """Return the operators that are known to answer otherwise in the new release, where the finding can be of them."""
     if report.old.fingerprint is None or report.new.fingerprint is None:
         return []
     pair = report.old.fingerprint.torch, report.new.fingerprint.torch
@@ -344,7 +320,7 @@ def _changes_shown(finding: Finding, report: RunReport) -> list[SemanticChange]:
 
 def _culprits(item: _Red) -> tuple[str, ...]:
     """Return the operators that a bisection has named, without their overloads."""
-    return tuple(dict.fromkeys(name for one in item.explained for name in one.operators))
+    return tuple(dict.fromkeys(name for explained in item.explained for name in explained.operators))
 
 
 def _key_of_place(item: _Red, finding: Finding) -> Key | None:
@@ -389,7 +365,6 @@ def _key_of_busy(item: _Red, stacks: Sequence[Sequence[str]]) -> Key | None:
 
 
 def _key_of_setting(item: _Red, finding: Finding) -> Key | None:
-    """Return the setting that differs between the sides and takes the difference away where it does not."""
     mitigations = [mitigation.name for mitigation in item.mitigations if mitigation.mitigates]
     for name, words in finding.settings.items():
         if shows(name, mitigations):
@@ -398,7 +373,6 @@ def _key_of_setting(item: _Red, finding: Finding) -> Key | None:
 
 
 def _key_of_mitigation(item: _Red, report: RunReport) -> Key | None:
-    """Return the setting that mitigates most cells of the run, of those that mitigate this one."""
     mine = [mitigation.name for mitigation in item.mitigations if mitigation.mitigates]
     if not mine:
         return None
@@ -408,7 +382,6 @@ def _key_of_mitigation(item: _Red, report: RunReport) -> Key | None:
 
 
 def _key_of_text(item: _Red, finding: Finding) -> Key:
-    """Return what torch or the model has said, else what the finding is about, or the model where it is its own."""
     kind = finding.kind.replace("_", "-")
     message = prose(finding.message)
     if finding.kind in OF_THE_MODEL:
@@ -429,19 +402,16 @@ def _key_of_follower(item: _Red) -> Key:
 
 
 def _normal(text: str, model: str) -> str:
-    """Return a text with its numbers, and the name of the model, taken out."""
     own = re.sub(rf"(?<!\w){re.escape(model)}(?!\w)", "MODEL", prose(text))
     return _NUMBERS.sub("N", _NUMBER.sub("N", own))
 
 
 def _named(words: str) -> str:
-    """Return a text as part of an id: how it begins, and four digits of the whole."""
     begin = _slug(_EXCEPTION.sub("", words, count=1))[:28].rstrip("-.:")
     return f"{begin.lower()}-{_digest(words)}"
 
 
 def _named_model(model: str) -> str:
-    """Return a model's name as part of an id."""
     slug = _slug(model)
     return slug if slug == model else f"{slug[:28]}-{_digest(model)}"
 
@@ -451,7 +421,6 @@ def _digest(text: str) -> str:
 
 
 def _slug(text: str) -> str:
-    """Return a text in the characters of an id, which no shell takes for anything else."""
     slug = _NOT_IN_AN_ID.sub("-", text).strip("-.:")
     return slug if len(slug) <= SLUG_LIMIT else f"{slug[:SLUG_KEPT]}-{_digest(text)}"
 
@@ -462,7 +431,6 @@ def _cut(text: str) -> str:
 
 
 def _cause(key: Key, items: Sequence[_Red], report: RunReport) -> Cause:
-    """Return one cause; ``items`` are its cells, the clearest first."""
     first = items[0]
     statuses = {item.status for item in items}
     return Cause(
@@ -537,7 +505,7 @@ def _fix(items: Sequence[_Red]) -> str:
         broken = f"; but breaks {', '.join(breaks)}" if breaks else ""
         return f"{name}{many}{restores}; {cost}{broken}"
     for item in items:
-        lines = [line for found in item.explained for line in found.lines]
+        lines = [line for explained in item.explained for line in explained.lines]
         for label in ("mitigation", "rewrite"):
             line = _first(lines, label)
             if line is not None:

@@ -35,14 +35,9 @@ def judge_alone(
     """Return the verdict on a model alone in a process: loads, answers, answers the same.
 
     Each request that some run failed in is judged by itself, and those that none failed in together: what fails in the
-    old release too says nothing of what else is asked. The worst of these verdicts is the model's.
-
-    Args:
-        old: the baseline: the same artifact in the old environment, repeated. Empty where a golden stands in.
-        new: the artifact in the new environment.
-        comparison: new outputs against the golden; None where there is nothing to compare.
-        rates: how often its failure shows in either release, which decides in place of the single runs; None where
-            nobody asked.
+    old release too says nothing of what else is asked. The worst of these verdicts is the model's. ``old``: the
+    baseline: the same artifact in the old environment, repeated. Empty where a golden stands in; ``rates``: how often
+    its failure shows in either release, which decides in place of the single runs; None where nobody asked.
     """
     failed = dict.fromkeys(request.input_set for result in (*old, new) for request in result.failed_requests)
     judge = partial(
@@ -67,10 +62,14 @@ def judge_alone(
     ]
     others = comparison and of_requests(comparison, lambda name: name not in failed)
     if others is not None and (others.calls or others.missing_calls):
-        answered = replace(new, outcome=Outcome.COMPLETED, phase="", failure=None, failed_requests=())
+        answered = new.ended(Outcome.COMPLETED)
         judged.append(judge(old=[answered] if old else (), new=answered, comparison=others))
     worst = together(judged)
-    notes = [one.note for one in judged if one.status is Status.SAME_FAIL and worst.status is not Status.SAME_FAIL]
+    notes = [
+        verdict.note
+        for verdict in judged
+        if verdict.status is Status.SAME_FAIL and worst.status is not Status.SAME_FAIL
+    ]
     return replace(worst, note=joined(worst.note, *notes))
 
 
@@ -156,10 +155,8 @@ def _by_rates(
 ) -> tuple[Status, Sequence[Finding], str]:
     """Return status, findings and note of a model that fails alone as often as ``rates`` tell.
 
-    Args:
-        now, before: the failure in the one run of the new release, and in one of the old one; None where it completed.
-        worse: what its outputs are found to be beside that.
-        unstable: what is said of an old release that fails now and then.
+    ``now`` and ``before``: the failure in the one run of the new release, and in one of the old one; None where it
+    completed; ``unstable``: what is said of an old release that fails now and then.
     """
     status, note = STATUS_OF_CHANGE[change_of(rates)], change_words(rates)
     if status is not Status.FAIL and status_of(worse) is Status.FAIL:

@@ -55,12 +55,10 @@ NOTHING_ASKED: Attributions = MappingProxyType({})
 
 
 def waiver_context(facts: Provisioned, effects: Effects) -> WaiverContext:
-    """Return the waivers of a run, and what they are held against."""
     return WaiverContext(waivers=effects.waivers, ran=ran_under(facts.plan, facts.pair), today=effects.today)
 
 
 def enforced(cell: CellVerdict, facts: Compared, effects: Effects) -> CellVerdict:
-    """Return a cell as the policy and the waivers have it."""
     return enforce(
         cell,
         model_policy(facts.plan, cell.model),
@@ -71,14 +69,12 @@ def enforced(cell: CellVerdict, facts: Compared, effects: Effects) -> CellVerdic
 
 
 def judge_attributed(facts: Attributed, effects: Effects) -> Attributed:
-    """Return the facts with the verdicts that follow from what was asked about each failing initialization."""
     if not facts.attributions:
         return facts
     return replace(facts, verdicts=judge_cells(facts, effects, facts.attributions).verdicts)
 
 
 def judge_cells(facts: Timed, effects: Effects, attributions: Attributions = NOTHING_ASKED) -> Judged:
-    """Return the facts with the verdicts of every cell, policy and waivers applied."""
     verdicts = {}
     slow = slow_starts(facts)
     for model in facts.plan.models:
@@ -129,7 +125,6 @@ def _cells(model: ModelDeclaration, facts: Timed, effects: Effects, attributions
 
 
 def _with_what_was_not_asked(alone: CellVerdict, facts: Started) -> CellVerdict:
-    """Return the cell of a model that fails in both releases with the scenarios that it was left out of in its note."""
     left_out = [
         INITIALIZATIONS[name].words
         for name in facts.plan.scenarios
@@ -155,11 +150,8 @@ def judge_initialized(
 ) -> CellVerdict:
     """Return the verdict on one model in one initialization of its server group, over all rounds.
 
-    Each way to fail is judged by itself, and so is what it answered where it came through.
-
-    Args:
-        draws: whether the model draws random numbers when it is called.
-        attribution: what was asked about its failure; None where nothing was.
+    Each way to fail is judged by itself, and so is what it answered where it came through. ``attribution``: what was
+    asked about its failure; None where nothing was.
     """
     ways: list[Failing | None] = list(item.new.failures)
     if item.new.answers or not ways:
@@ -186,34 +178,31 @@ def judge_initialized(
     return replace(together(judged), rounds=item.new.rounds, failed_rounds=item.new.failed_rounds)
 
 
-def _initialization_result(found: ScenarioResult, failing: Failing | None) -> InitializationResult:
+def _initialization_result(scenario: ScenarioResult, failing: Failing | None) -> InitializationResult:
     """Return a release's part in one way to fail; without one, its part in the rounds that it completed."""
-    source = found if failing is None else failing
+    source = scenario if failing is None else failing
     result = source.result
-    if failing is None and found.answers:
-        result = replace(result, outcome=Outcome.COMPLETED, failure=None, phase="")
+    if failing is None and scenario.answers:
+        result = replace(result.ended(Outcome.COMPLETED), failed_requests=result.failed_requests)
     return InitializationResult(
         result=result,
-        rounds=found.rounds,
+        rounds=scenario.rounds,
         failed_rounds=0 if failing is None else failing.rounds,
-        graph=found.graph,
-        served_otherwise=found.served_otherwise,
+        graph=scenario.graph,
+        served_otherwise=scenario.served_otherwise,
         exit_detail=source.exit_detail,
         seen=source.evidence,
     )
 
 
 def _old_result(old: ScenarioResult | None, failing: Failing | None) -> InitializationResult | None:
-    """Return how the old release did in the same respect: the same way to fail if it knows it, else its first one.
-
-    None where nothing is known of it: no old environment, or no round that says anything.
-    """
+    """Return the old release's same way to fail, else its first; None where no round of it says anything."""
     if old is None or old.rounds == 0:
         return None
     if failing is None:
         return _initialization_result(old, None)
-    clear = [one for one in old.failures if one.result.outcome not in UNCLEAR]
-    clear.sort(key=lambda one: one.result.way != failing.result.way)
+    clear = [failure for failure in old.failures if failure.result.outcome not in UNCLEAR]
+    clear.sort(key=lambda failure: failure.result.way != failing.result.way)
     return _initialization_result(old, next(iter(clear), None))
 
 
@@ -235,24 +224,20 @@ def _alone(model: ModelDeclaration, facts: Compared, effects: Effects, asked: At
     uncovered = facts.exports[model.name].uncovered
     if uncovered:
         message = f"declares that it covers {', '.join(uncovered)}, and the artifact does not contain it"
-        found = Finding(kind="covers", message=message, evidence=effects.evidence(probe.directory))
-        findings = (*verdict.findings, found)
+        finding = Finding(kind="covers", message=message, evidence=effects.evidence(probe.directory))
+        findings = (*verdict.findings, finding)
         status = status_of(findings) if verdict.status is Status.PASS else verdict.status
         verdict = replace(verdict, findings=findings, status=status)
     return verdict
 
 
 def numeric_settings(facts: Answered, probe: ProbeResult | None, export: Export | None) -> tuple[Setting, ...]:
-    """Return what changes numbers as the exporter, the old release and the new one (``probe``) have it."""
     baseline = facts.baselines.get(export.declaration.name) if export is not None else None
     return settings_between(export, baseline, probe, facts.fingerprints)
 
 
 def without_changed_bytes(facts: AnyJudged, effects: Effects) -> AnyJudged:
-    """Return the facts with nothing judged of a model whose artifact or inputs are other ones now than were taken over.
-
-    Asked after the last probe: what was written meanwhile may have been what was probed.
-    """
+    """Withdraw verdicts on models whose files changed since they were taken over; asked after the last probe."""
     changed = {
         model.name: (_changed_meanwhile(model, artifact, effects),)
         for model in facts.plan.models

@@ -23,7 +23,6 @@ MORE = "10min"
 
 
 def is_red(cell: CellVerdict) -> bool:
-    """Return whether a cell can keep the run from being green and so needs a reader."""
     return cell.status in RED and cell.decides
 
 
@@ -39,10 +38,7 @@ def rerun_of_cause(report: RunReport, cause: str, cell: str) -> str:
 
 
 def more_command(report: RunReport) -> str:
-    """Return the command that gives the latencies of a run more time that are undecided; empty where none is.
-
-    Not for a rerun, and not for a run judged by another policy than its own, which going on would not keep.
-    """
+    """Return the command that goes on timing, else empty: not for reruns, nor under another policy than the run's."""
     open_ = (cell for cell in report.judgement.cells if any(item.kind == "latency_undecided" for item in cell.findings))
     cell = next(open_, None)
     regated = report.policy.regated is not None
@@ -56,7 +52,7 @@ def bisect_command(report: RunReport, cell: CellVerdict) -> str:
     """Return the command that looks for the operator; empty where there is none to find, or no old release to ask."""
     kinds = FINDABLE if cell.scenario in ("alone", "latency") else FINDABLE_BESIDE
     findable = any(finding.kind in kinds for finding in cell.findings)
-    has_graph = all(one.kind is ArtifactKind.TORCHSCRIPT for one in report.models if one.model == cell.model)
+    has_graph = all(model.kind is ArtifactKind.TORCHSCRIPT for model in report.models if model.model == cell.model)
     if cell.status is not Status.FAIL or report.old.golden or not findable or not has_graph:
         return ""
     program, run, _ = _rerun_words(report, cell.cell)  # its options are of rerun
@@ -78,7 +74,6 @@ def _made(report: RunReport, cell: str) -> list[str]:
 
 
 def program_of(report: RunReport) -> list[str]:
-    """Return the words that commands about a run begin with."""
     try:
         return shlex.split(report.program)
     except ValueError:  # a report may hold any text
@@ -91,18 +86,18 @@ def report_command(report: RunReport, directory: str, *options: str) -> str:
 
 
 def inspect_command(report: RunReport, path: str) -> str:
-    """Return the command that reads one file with the two environments of a run."""
     sides = [("old", report.old), ("new", report.new)]
-    named = [word for side, one in sides if one.interpreter for word in ("--env", f"{side}={one.interpreter}")]
+    named = [
+        word
+        for side, environment in sides
+        if environment.interpreter
+        for word in ("--env", f"{side}={environment.interpreter}")
+    ]
     return shlex.join([*program_of(report), "inspect", path, *named, "--format", "json"])
 
 
 def at_home(report: RunReport, *, program: str, folder: str) -> RunReport:
-    """Return the report with its commands as they run here: where it was made, it may not lie any more.
-
-    Args:
-        program: as ``own_command`` has it; ``folder``: of the run.
-    """
+    """Return the report with commands as they run here, begun with ``program``: where it was made may be gone."""
     here = replace(report, program=program or report.program, folder=folder)
     known = {cell: _rerun_words(report, cell)[2] for cell in report.rerun}
     rerun = {cell: shlex.join([*program_of(here), "rerun", folder, cell, *options]) for cell, options in known.items()}

@@ -34,7 +34,6 @@ class Exceeded(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What it is in short: ``ranker: time per request +17.4 %, limit +10 %``."""
         finding, name = self.finding, self.finding.quantity
         known = name == STEADY or name.partition(":")[0] in QUANTITIES
         if finding.size is None or finding.limit is None or not known:
@@ -58,14 +57,14 @@ def is_over(cell: CellVerdict, finding: Finding) -> bool:
 
 def exceeded(rows: Iterable[RowVerdict]) -> tuple[Exceeded, ...]:
     """Return what is surely beyond a limit and does not block, the furthest over its limit first."""
-    found = [
+    beyond = [
         Exceeded(cell, finding)
         for row in rows
         for cell in row.cells
         for finding in cell.findings
         if is_over(cell, finding)
     ]
-    return tuple(sorted(found, key=_rank))
+    return tuple(sorted(beyond, key=_rank))
 
 
 def _rank(item: Exceeded) -> tuple[float, str]:
@@ -96,11 +95,9 @@ def cause_word(cause: Cause) -> str:
 
 
 def is_open(row: RowVerdict) -> bool:
-    """Whether something of a model could not be decided."""
     return any(cell.status is Status.INCONCLUSIVE for cell in row.cells)
 
 
 def counts_of(rows: Sequence[RowVerdict | None]) -> dict[str, int]:
-    """Return word -> how many models, what needs somebody first; words that none has are left out."""
     counts = Counter(map(row_word, rows))
     return {word: counts[word] for word in WORDS if counts[word]}

@@ -21,7 +21,6 @@ GREEN = (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION)
 
 
 def judge_row(model: str, cells: Sequence[CellVerdict], mitigations: Sequence[Mitigation] = ()) -> RowVerdict:
-    """Return the row of one model: its worst deciding status, and the reason where that is not PASS."""
     deciding = [cell for cell in cells if cell.decides]
     statuses = {cell.status for cell in deciding}
     status = next((status for status in WORST_FIRST if status in statuses), Status.INCONCLUSIVE)
@@ -70,8 +69,6 @@ def decide(
         accepted: mitigations that policy accepts and that were applied to the new side.
         rollback: whether one can roll back; decides only where policy says that it does.
         unmet: what the policy asks of the run as a whole and the run has not, in words.
-        findings: of the run and of no single cell; what they weigh, the run does.
-        severity: kind of finding -> its weight, where the policy has another one than the default.
     """
     decision, reason = _decide(rows, planted_defects, vacuous, planted_defects_required=planted_defects_required)
     blind = any(not item.caught for item in planted_defects)
@@ -158,7 +155,6 @@ def _decide(
 
 
 def _passing_words(rows: Sequence[RowVerdict]) -> str:
-    """Return how many models pass, and what the others came to, in the numbers of every format."""
     counts = counts_of(rows)
     rest = sum(row.status is not Status.PASS for row in rows)
     parts = [counted(counts.get(Status.PASS.value, 0), "model passes", "models pass")]
@@ -213,7 +209,6 @@ def _rest_words(rows: Sequence[RowVerdict]) -> str:
 
 
 def _is_waived(row: RowVerdict) -> bool:
-    """Whether a row is green because waivers cover all that fails in it; the policy may let pass the rest."""
     known = [cell for cell in row.cells if cell.status is Status.XFAIL]
     return row.status is Status.XFAIL and not any(cell.ruled and not cell.waived for cell in known)
 
@@ -242,10 +237,7 @@ def _mitigation_reason(failed: Sequence[RowVerdict]) -> str:
 
 
 def _mitigation(rows: Sequence[RowVerdict], accepted: Sequence[str]) -> str:
-    """Return what is to be set and what it costs at most, for a headline.
-
-    What policy accepts is set already: its cost is in the benchmark, which ran with it.
-    """
+    """Return a headline's setting and its cost; accepted ones are set, and priced by the benchmark, already."""
     failed = [row for row in rows if row.status in (Status.FAIL, Status.XPASS)]
     parts = [f"{name}, accepted by the policy" for name in accepted]
     for name, mitigated in _mitigated_by(failed).items():
@@ -298,6 +290,5 @@ def chosen_mitigations(failed: Sequence[RowVerdict]) -> dict[str, str]:
 
 
 def _cost(name: str, rows: Sequence[RowVerdict]) -> float:
-    """Return the ratio that a mitigation costs at most; infinite where it was not measured."""
     highest = _highest_price(name, rows)
     return highest.ratio if highest is not None else math.inf

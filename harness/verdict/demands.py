@@ -27,14 +27,13 @@ def demands(
 ) -> tuple[Demand, ...]:
     """Return what the policy asks of the run, each with what there is.
 
-    Args:
-        policies: model -> what the policy says of it.
-        untimed: models that say that nobody is to time them; timing is not required of them.
+    ``policies``: model -> what the policy says of it; ``untimed``: models that say that nobody is to time them; timing
+    is not required of them.
     """
     judged = [row.model for row in rows if row.status in JUDGED]
-    found = []
+    demanded = []
     if settings.minimum_models:
-        found.append(
+        demanded.append(
             Demand(
                 what=f"minimum_models = {settings.minimum_models}",
                 found=f"{len(judged)} judged",
@@ -43,19 +42,18 @@ def demands(
         )
     if settings.minimum_coverage:
         share = len(judged) / len(rows) if rows else 0.0
-        found.append(
+        demanded.append(
             Demand(
                 what=f"minimum_coverage = {settings.minimum_coverage:g}",
                 found=f"{len(judged)} of {len(rows)} models judged{_named(_unjudged(rows))}",
                 met=share >= settings.minimum_coverage,
             )
         )
-    return (*found, *_scenarios(rows, policies, untimed))
+    return (*demanded, *_scenarios(rows, policies, untimed))
 
 
-def unmet(found: Sequence[Demand]) -> str:
-    """Return in words what is missing, empty where nothing is."""
-    return "; ".join(f"{item.what}: {item.found}" for item in found if not item.met)
+def unmet(demanded: Sequence[Demand]) -> str:
+    return "; ".join(f"{item.what}: {item.found}" for item in demanded if not item.met)
 
 
 def _scenarios(
@@ -67,14 +65,14 @@ def _scenarios(
         for name in policies[row.model].settings.required_scenarios:
             concerned = asked.setdefault(name, [])
             concerned += [] if name == TIMING and row.model in untimed else [row]
-    found = []
+    demanded = []
     for name, concerned in asked.items():
         well = [row for row in concerned if row.status in WELL]
         missing = [row.model for row in well if not _was_tested(row, name)]
         tested = [row for row in concerned if _was_tested(row, name)]
         share = f"{len(tested)} of {len(concerned)} models tested in it{_named(missing)}"
-        found.append(Demand(what=f"required scenario {name}", found=share, met=bool(tested) and not missing))
-    return found
+        demanded.append(Demand(what=f"required scenario {name}", found=share, met=bool(tested) and not missing))
+    return demanded
 
 
 def _was_tested(row: RowVerdict, scenario: str) -> bool:

@@ -1,6 +1,6 @@
 """Applies a policy to one cell: its limits first, then its severities, then the waivers.
 
-One path: a run judges by it, and ``gate`` judges a finished run by it again.
+A run and ``gate``, which judges a finished run again, both use this one path.
 """
 
 import datetime as dt
@@ -36,8 +36,12 @@ def is_excused(cell: CellVerdict, comparison: OutputComparison | None, limit: fl
     Empty where it does not: something is off by more, or is no float, or moved a NaN, or nobody measured it, or a
     sample alone, which cannot say how far off the rest is.
     """
-    found = [finding for finding in cell.findings if finding.kind in OF_NUMBERS]
-    if not found or any(finding.detail.get("was", "values") != "values" for finding in found) or comparison is None:
+    of_numbers = [finding for finding in cell.findings if finding.kind in OF_NUMBERS]
+    if (
+        not of_numbers
+        or any(finding.detail.get("was", "values") != "values" for finding in of_numbers)
+        or comparison is None
+    ):
         return ""
     wrong = [tensor for _, tensor in _tensors(comparison) if not deciding_rule(tensor)[1]]
     if not wrong or not all(tensor.dtype.startswith(FLOATS) and not tensor.sampled for tensor in wrong):
@@ -49,10 +53,8 @@ def is_excused(cell: CellVerdict, comparison: OutputComparison | None, limit: fl
 def beyond(comparison: OutputComparison | None, limit: float, *, but_failing: bool = False) -> Finding | None:
     """Return the finding on the float output that is further off than the limit; None where none is.
 
-    What differs by no more than the old release from itself is not held against the new one.
-
-    Args:
-        but_failing: leave out the outputs that another finding tells already, for they fail without the limit.
+    What differs by no more than the old release from itself is not held against the new one. ``but_failing``: leave out
+    the outputs that another finding tells already, for they fail without the limit.
     """
     if comparison is None:
         return None
@@ -97,11 +99,7 @@ COMPARED = ("values", "late_divergence", "race")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WaiverContext:
-    """What is the same for every cell of a run.
-
-    Attributes:
-        ran: what the run was.
-    """
+    """What is the same for every cell of a run; ``ran``: what the run was."""
 
     waivers: Sequence[Waiver]
     ran: Ran
@@ -118,10 +116,8 @@ def enforce(
 ) -> CellVerdict:
     """Return the cell as the policy and the waivers have it; ``judged`` keeps its status without them.
 
-    Args:
-        cell: as it was judged from what happened.
-        comparison: of its outputs, where they were compared.
-        guessed: what its inputs were guessed to be; empty where they were given.
+    ``cell``: as it was judged from what happened; ``guessed``: what its inputs were guessed to be; empty where they
+    were given.
     """
     ruled = with_policy(cell, policy, comparison)
     if cell.scenario == "latency":
@@ -142,7 +138,6 @@ def settled(
 
 
 def without_policy(cell: CellVerdict) -> CellVerdict:
-    """Return a cell of a report as it was judged from what happened, before policy and waivers."""
     decides = cell.decides or (cell.status is Status.UNSUPPORTED and cell.judged is not None)
     cell = without_waivers(cell)
     findings = [finding for finding in cell.findings if finding.kind != "error_limit"]
@@ -156,9 +151,8 @@ def judge_timed(
 ) -> CellVerdict:
     """Return the verdict on a latency under the policy's limits; what only a looser one lets pass is reported.
 
-    Args:
-        budget: with the limit that the steady call has where the policy says nothing.
-        divided: whether what all models share was judged by itself; if not, a model is judged by its total.
+    ``budget``: with the limit that the steady call has where the policy says nothing; ``divided``: whether what all
+    models share was judged by itself; if not, a model is judged by its total.
     """
     own = with_limits(budget, policy.settings)
     by_total = replace(policy.settings, latency=TOTAL)
@@ -185,10 +179,7 @@ def _let_pass_by(judged: CellVerdict, by: str, why: str) -> CellVerdict:
 
 
 def with_policy(cell: CellVerdict, policy: ModelPolicy, comparison: OutputComparison | None) -> CellVerdict:
-    """Return the cell under the limits and severities of its policy.
-
-    What would fail and is let pass is XFAIL, never PASS; what could not be tested and is let pass is UNSUPPORTED.
-    """
+    """Return the cell under its policy; failures let pass are XFAIL, never PASS, the untestable UNSUPPORTED."""
     if cell.status in (Status.SAME_FAIL, Status.UNSUPPORTED):
         return cell
     rulings = {item.kind: item for item in _rulings(cell, policy, comparison)}
@@ -231,7 +222,6 @@ def _as(cell: CellVerdict, status: Status) -> CellVerdict:
 
 
 def ruled_words(ruled: Sequence[Ruled]) -> str:
-    """Return in words what the policy made of the findings of a cell."""
     return "; ".join(
         f"{item.kind} counts as {item.now} in place of {item.was}{f', {item.why}' if item.why else ''}: {item.by}"
         for item in ruled
@@ -240,14 +230,14 @@ def ruled_words(ruled: Sequence[Ruled]) -> str:
 
 def _rulings(cell: CellVerdict, policy: ModelPolicy, comparison: OutputComparison | None) -> list[Ruled]:
     """Return what severities make of the findings; but what is within the limit of errors is no failure to weigh."""
-    found = _by_severity(cell, policy)
+    rulings = _by_severity(cell, policy)
     limit = policy.settings.limits.get(ERROR)
     failing = [kind for kind in cell.kinds if kind in OF_NUMBERS and _weight(cell, kind, {}) is Severity.FAIL]
     excuse = is_excused(cell, comparison, limit) if limit is not None and failing else ""
     if not excuse:
-        return found
+        return rulings
     by = f"limits.{ERROR} of {policy.by[f'limits.{ERROR}']}"
-    kept = [item for item in found if item.kind not in failing]
+    kept = [item for item in rulings if item.kind not in failing]
     return [*kept, *(Ruled(kind=kind, was=Severity.FAIL, now=Severity.WARN, by=by, why=excuse) for kind in failing)]
 
 
@@ -266,7 +256,6 @@ def _by_severity(cell: CellVerdict, policy: ModelPolicy) -> list[Ruled]:
 def _beyond(
     cell: CellVerdict, policy: ModelPolicy, comparison: OutputComparison | None, rulings: dict[str, Ruled]
 ) -> Finding | None:
-    """Return what is further off than the policy's limit and not yet reported by a finding that fails the cell."""
     limit = policy.settings.limits.get(ERROR)
     if limit is None:
         return None
@@ -286,7 +275,6 @@ def _weight(cell: CellVerdict, kind: str, rulings: dict[str, Ruled]) -> Severity
 
 
 def _let_pass(cell: CellVerdict, rulings: dict[str, Ruled], comparison: OutputComparison | None) -> Status:
-    """Return the status of a cell in which nothing weighs any more."""
     was_open = cell.status is not Status.PASS  # for something else, which passes too; a failure stays one
     for item in rulings.values():
         fails = item.was == Severity.FAIL or (was_open and SEVERITY.get(item.kind) is Severity.FAIL)

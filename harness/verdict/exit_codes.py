@@ -30,10 +30,7 @@ STATUSES: Final[Mapping[Status, ExitCode]] = {Status.PASS: GREEN, Status.FAIL: R
 
 
 def exit_code(result: object) -> ExitCode:
-    """Return the exit code of a command that came to ``result``; None is one that has done what it was told.
-
-    What is red here is what a search was for as well: a culprit, a first bad release, a setting that mitigates.
-    """
+    """Return a command's exit code; None: done as told. What a search was for (culprit, mitigation) is red as well."""
     match result:
         case None:
             return GREEN

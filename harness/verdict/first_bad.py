@@ -22,8 +22,7 @@ def failing_kinds(findings: Sequence[Finding]) -> tuple[str, ...]:
 def answer_of(verdict: CellVerdict, symptom: Collection[str]) -> SearchAnswer:
     """Return what one probe says of the symptom.
 
-    Args:
-        symptom: kinds of findings that are it; empty where it is not known yet: then any is.
+    ``symptom``: kinds of findings that are it; empty where it is not known yet: then any is.
     """
     if verdict.status is Status.PASS:
         return SearchAnswer(answer=Answer.PASS)
@@ -34,10 +33,7 @@ def answer_of(verdict: CellVerdict, symptom: Collection[str]) -> SearchAnswer:
 
 
 def old_end(results: Sequence[ModelResult]) -> ReleaseAnswer:
-    """Return the result of the release that wrote the artifact: good if every run completed.
-
-    Where some did, or where that says nothing about the release, it is no end to search from.
-    """
+    """Return the writing release's result: good if every run completed, else no end to search from."""
     failed = [result for result in results if result.outcome is not Outcome.COMPLETED]
     if results and not failed:
         return ReleaseAnswer.GOOD
@@ -46,7 +42,6 @@ def old_end(results: Sequence[ModelResult]) -> ReleaseAnswer:
 
 
 def reason_of(verdict: CellVerdict) -> str:
-    """Return in words why a release is not good."""
     red = [finding for finding in verdict.findings if SEVERITY[finding.kind] is Severity.FAIL]
     message = (red or [*verdict.findings])[0].message if verdict.findings else ""
     return joined(message, verdict.note)

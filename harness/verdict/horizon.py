@@ -22,11 +22,9 @@ def horizon(
 ) -> Horizon | None:
     """Return what is known of the releases that still load an artifact; None where nothing could be read.
 
-    Args:
-        archive: TorchScript; ``program``: the ``.pt2`` that was written. None of what is not there, or not legible.
-        registries: by the name of the release, of all that were asked.
-        exporter: of the release whose operators the archive's calls mean.
-        loaded: releases in which the archive was seen to load, whatever reading says; ``program_loaded``: likewise.
+    ``archive`` is None where it is not there or not legible, as is ``program``, the ``.pt2`` that was written.
+    ``exporter`` is the release whose operators the archive's calls mean. In the releases ``loaded`` the archive was
+    seen to load, whatever reading says; ``program_loaded``: likewise.
     """
     if not registries or (archive is None and program is None):
         return None

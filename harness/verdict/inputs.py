@@ -20,24 +20,18 @@ SHOWN_ONLY: Final = "the latency of guessed inputs is shown and decides nothing"
 
 
 def guess_of(artifact: Artifact | None) -> str:
-    """Return what the inputs were guessed to be, e.g. ``forward(x=float32[2, 16])``; empty where somebody gave them."""
     if artifact is None or not artifact.input_sets:
         return ""
     return artifact.inputs_note.removeprefix(GUESSED)
 
 
 def inputs_words(artifact: Artifact) -> str:
-    """Return how the inputs were found where none were given, and which named methods are not called."""
     never = [f"not called: {why}" for why in artifact.uncalled] if artifact.input_sets else []
     return joined(artifact.inputs_note, *never)
 
 
 def guess_notes(artifacts: Mapping[str, Artifact | None]) -> tuple[str, ...]:
-    """Return the note that names the models without given inputs; none where all were given.
-
-    Args:
-        artifacts: model -> its artifact, None where it has none; all models of the run.
-    """
+    """Return the note on models without given inputs; ``artifacts`` has all models of the run, None without."""
     guesses = {name: guess for name, artifact in artifacts.items() if (guess := guess_of(artifact))}
     if not guesses:
         return ()
@@ -51,9 +45,8 @@ def untested_method_notes(
 ) -> tuple[str, ...]:
     """Return the note on methods that artifacts have and no request asks.
 
-    Args:
-        methods: model -> those that static reading finds, of models that are files.
-        artifacts: model -> its artifact, None where it has none.
+    ``methods``: model -> those that static reading finds, of models that are files; ``artifacts``: model -> its
+    artifact, None where it has none.
     """
     left = {
         name: unasked
@@ -69,11 +62,11 @@ def untested_method_notes(
 
 def stride_notes(cells: Iterable[CellVerdict]) -> tuple[str, ...]:
     """Return the note on outputs that have other strides than before, which fails no cell; none where there is none."""
-    found = {cell.model: finding for cell in cells for finding in cell.findings if finding.kind == "stride"}
-    if not found:
+    strides = {cell.model: finding for cell in cells for finding in cell.findings if finding.kind == "stride"}
+    if not strides:
         return ()
-    named = first_few([f"{name} ({finding.message})" for name, finding in found.items()], NAMED)
-    return (f"outputs of {counted(len(found), 'model')} have other strides: {named}",)
+    named = first_few([f"{name} ({finding.message})" for name, finding in strides.items()], NAMED)
+    return (f"outputs of {counted(len(strides), 'model')} have other strides: {named}",)
 
 
 def _unasked(methods: Sequence[str], artifact: Artifact) -> list[str]:
@@ -86,16 +79,15 @@ def with_requests(verdict: CellVerdict) -> CellVerdict:
     if verdict.status is not Status.SAME_FAIL or all(item.kind != "call_error" for item in verdict.findings):
         return verdict
     message = "its request fails in the release that it comes from too: mend the request, or leave the model out"
-    found = Finding(kind="request_fails", message=message)
-    return replace(verdict, status=Status.INCONCLUSIVE, findings=(found, *verdict.findings))
+    finding = Finding(kind="request_fails", message=message)
+    return replace(verdict, status=Status.INCONCLUSIVE, findings=(finding, *verdict.findings))
 
 
 def with_inputs(verdict: CellVerdict, artifact: Artifact, *, answered: bool = True, evidence: str = "") -> CellVerdict:
     """Return the verdict on a model alone with how its inputs were come by; PASS needs a call of every method named.
 
-    Args:
-        answered: whether the old release's answers hold a value to compare; asked only of guessed inputs.
-        evidence: where the inputs lie.
+    ``answered``: whether the old release's answers hold a value to compare; asked only of guessed inputs; ``evidence``:
+    where the inputs lie.
     """
     if not artifact.input_sets:
         return _never(verdict, artifact)
@@ -121,15 +113,12 @@ def with_changed_operators(
 ) -> CellVerdict:
     """Return the verdict with a warning for each operator that is known to answer otherwise, where inputs are guesses.
 
-    What is known to have changed may need values or shapes that nobody guesses.
-
-    Args:
-        pair: the versions of torch on both sides.
-        draws: whether a call of the model drew random numbers: some changes are about these alone.
+    What is known to have changed may need values or shapes that nobody guesses. ``draws``: whether a call of the model
+    drew random numbers: some changes are about these alone.
     """
     if verdict.status is not Status.PASS or not guess_of(artifact):
         return verdict
-    found = tuple(
+    warnings = tuple(
         Finding(
             kind="changed_operator",
             message=f"{change.operator}: {change.what} ({change.source}); {UNSHOWN}",
@@ -138,11 +127,10 @@ def with_changed_operators(
         for change, _ in changes_between(*pair)
         if change.operator in artifact.operators and (draws or not change.drawn)
     )
-    return replace(verdict, findings=(*found, *verdict.findings))
+    return replace(verdict, findings=(*warnings, *verdict.findings))
 
 
 def is_guessed(row: RowVerdict) -> bool:
-    """Whether a model was asked what nobody gave."""
     return any("guessed_inputs" in cell.kinds for cell in row.cells)
 
 
@@ -153,12 +141,11 @@ def _never(verdict: CellVerdict, artifact: Artifact) -> CellVerdict:
     message = f"it was not called: {artifact.inputs_note}"
     if verdict.status is not Status.PASS:
         return replace(verdict, note=joined(verdict.note, message))
-    found = Finding(kind="not_called", message=f"loads, and {message}")
-    return replace(verdict, status=Status.INCONCLUSIVE, findings=(found, *verdict.findings))
+    not_called = Finding(kind="not_called", message=f"loads, and {message}")
+    return replace(verdict, status=Status.INCONCLUSIVE, findings=(not_called, *verdict.findings))
 
 
 def latency_with_inputs(verdict: CellVerdict, guess: str) -> CellVerdict:
-    """Return the verdict on a latency; that of guessed inputs decides nothing: they are not of production's size."""
     if verdict.status is Status.PASS or not guess:
         return verdict
     return replace(verdict, decides=False, note=joined(verdict.note, SHOWN_ONLY))

@@ -206,7 +206,7 @@ def common_words(common: CommonSlowdown) -> str:
 
 
 def common_notes(common: CommonSlowdown | None, latency: Mapping[str, LatencyMeasurement]) -> Iterator[str]:
-    """Yield what a reader must know of the strength that the models of a run lend each other."""
+    """Yield what a reader must know of the variances that the models of a run share."""
     if common is not None:
         control = f"; two processes of the old release: {common.control.words}" if common.control is not None else ""
         apart = f"; left out, for their own part stands out: {first_few(common.apart, 3)}" if common.apart else ""
@@ -236,7 +236,6 @@ def _verdict(
 
 
 def below_floor(measurement: LatencyMeasurement, budget: LatencyBudget) -> str:
-    """Return that a call is surely slower and by less than anybody would feel, in words; empty where it is not so."""
     shown, calls = measurement.shown, measurement.call_s
     if shown is None or calls is None or shown.low <= 1 or shown.ratio <= 1 + budget.limit:
         return ""
@@ -256,7 +255,6 @@ def tolerated_words(measurement: LatencyMeasurement, budget: LatencyBudget) -> s
 
 
 def _regression(measurement: LatencyMeasurement, limit: str) -> Finding:
-    """Return what fresh rounds say, and what was said before them, which was taken further for being large."""
     steady, fresh, calls = measurement.steady, measurement.confirmation, measurement.call_s
     assert steady is not None
     assert fresh is not None
@@ -272,7 +270,6 @@ def _regression(measurement: LatencyMeasurement, limit: str) -> Finding:
 
 
 def _own_undecided(measurement: LatencyMeasurement, limit: str) -> Finding:
-    """Return that a call is surely slower, and nobody knows whether that is the model's own."""
     shown, own = measurement.shown, measurement.own
     assert shown is not None
     assert own is not None

@@ -38,7 +38,6 @@ class Pair:
 
     @property
     def status(self) -> Status:
-        """The worst that matters."""
         if self.failed:
             return Status.FAIL
         if self.undecided:
@@ -58,7 +57,6 @@ class MatrixVerdict:
 
     @property
     def exit_code(self) -> ExitCode:
-        """What the command ends with."""
         return exit_code(self.outcome)
 
 
@@ -68,7 +66,6 @@ def direction_of(exporter: Fingerprint, loader: Fingerprint) -> str:
 
 
 def twins(releases: Mapping[str, Fingerprint]) -> tuple[str, ...]:
-    """Return a note for each release, by name, that holds the same torch as one before it."""
     first: dict[str, str] = {}
     notes = []
     for name, fingerprint in releases.items():
@@ -140,7 +137,6 @@ def _nothing_tested(pairs: Collection[Pair]) -> list[str]:
 
 
 def _sentences(matrix: Matrix, pairs: Mapping[tuple[str, str], Pair]) -> list[str]:
-    """Return what a reader wants to know first: which artifacts the newest takes, and where one can go back to."""
     ordered = sorted(matrix.releases, key=lambda release: _version(release.torch))
     names = [release.name for release in ordered]
     sentences = _nothing_tested(pairs.values())
@@ -201,7 +197,6 @@ def _named(pairs: Sequence[Pair], matrix: Matrix) -> str:
 
 
 def _left_out(pair: Pair, matrix: Matrix) -> tuple[str, ...]:
-    """Return which models a pair says nothing about, although those that it could be asked for work."""
     notes = []
     if pair.absent:
         made = "taken over" if pair.exporter == GIVEN else "exported"

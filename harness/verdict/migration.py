@@ -78,7 +78,6 @@ WORST_FIRST = (
 
 
 def judge(tried: Tried) -> MigratedModel:
-    """Return the one outcome of an artifact: that of the first step that did not come through."""
     model = MigratedModel(
         model=tried.model,
         outcome=Migrated.READY,
@@ -152,7 +151,7 @@ def _not_convertible(tried: Tried, model: MigratedModel) -> MigratedModel | None
     error = str(node["reason"]) if node else f"{result.failure.type}: {result.failure.message}"
     source = PACKAGES.sub("", str(node.get("source", "")))
     kind, advice = obstacle(str(node.get("kind", "")), error, source)
-    place = f"{node['kind']} at {source or 'an unknown place'}: " if node else f"{result.phase}: "
+    place = f"{node['kind']} at {source or 'an unknown place'}: " if node else f"{result.phase_words}: "
     return replace(
         model,
         kind=kind,
@@ -216,7 +215,6 @@ def _refuses_size(tried: Tried, result: ModelResult) -> bool:
 
 
 def dimensions_of(tried: Tried) -> tuple[Dimension, ...]:
-    """Return the sizes and values that the program holds constant and that requests vary."""
     mark = tried.mark("converted")
     try:
         return fixed_dimensions(taken(mark["dimensions"]), tried.example, tried.requests) if mark else ()
@@ -253,11 +251,7 @@ def dimension_words(dimension: Dimension) -> str:
 
 
 def dimension_advice(fixed: Sequence[Dimension], release: str) -> tuple[str, str]:
-    """Return what is fixed, in a stable word, and how to keep it open.
-
-    Args:
-        release: torch of the one that converts; of what is no version nothing is known.
-    """
+    """Return what is fixed, a stable word, and how to keep it open; ``release``: torch that converts, if known."""
     sizes = [dimension for dimension in fixed if dimension.axis is not None]
     if not sizes:
         return (
@@ -366,7 +360,6 @@ def _lists(tried: Tried, model: MigratedModel) -> MigratedModel | None:
 
 
 def _steps(tried: Tried) -> Iterator[Step]:
-    """Yield what was tried, in order."""
     if tried.conversion is not None:
         yield _making(tried, "convert", tried.conversion, mark="converted", evidence=tried.evidence)
     for answers in tried.answers:

@@ -30,20 +30,17 @@ def with_libraries(
     """Return the verdict with what is missing of operator libraries, if that is why the model does not load.
 
     Where the old release was not given what the model needs, it has not failed before: nothing is known of the upgrade.
-    Where a library that is loaded in both has lost the operator, the failure stands, and its story says so.
-
-    Args:
-        old: empty where golden records stand in for the old release.
-        libraries: ``"old"`` and ``"new"`` -> what has been loaded there.
+    Where a library that is loaded in both has lost the operator, the failure stands, and its story says so. ``old`` is
+    empty where golden records stand in for the old release; ``libraries``: what was loaded on each side.
     """
     lacking = {"old": next(filter(None, map(_missing, old)), None), "new": _missing(new)}
     sides = [side for side, operator in lacking.items() if operator is not None]
     if "old" in sides or (sides and not old):
-        found = [
+        findings = [
             Finding(kind="library_missing", message=words, subject=operator)
             for operator, words in _not_there(lacking, libraries)
         ]
-        return replace(verdict, status=Status.INCONCLUSIVE, findings=(*found, *verdict.findings))
+        return replace(verdict, status=Status.INCONCLUSIVE, findings=(*findings, *verdict.findings))
     operator, before, after = lacking["new"], libraries.get("old"), libraries.get("new")
     if operator is None or before is None or after is None or not after.registers(operator):
         return verdict
@@ -52,9 +49,8 @@ def with_libraries(
 
 
 def _missing(result: ModelResult) -> str | None:
-    """Return the operator or class that no part of torch itself would register."""
     text = result.failure.message if result.failure is not None else ""
-    match = next((found for pattern in MISSING if (found := pattern.search(text)) is not None), None)
+    match = next((matching for pattern in MISSING if (matching := pattern.search(text)) is not None), None)
     if match is None or match["space"] in TORCHS_OWN | TORCHS_CLASSES:
         return None
     return f"{match['space']}::{match['name']}"
@@ -63,11 +59,10 @@ def _missing(result: ModelResult) -> str | None:
 def _not_there(
     lacking: Mapping[str, str | None], libraries: Mapping[str, LoadedLibraries]
 ) -> Iterator[tuple[str, str]]:
-    """Yield each operator that a side lacks, and what to do."""
     for operator in dict.fromkeys(filter(None, lacking.values())):
         sides = [side for side, lacked in lacking.items() if lacked == operator]
         loaded = [libraries[side] for side in sides if side in libraries and libraries[side].registers(operator)]
-        known = list(dict.fromkeys(one.words for one in loaded))
+        known = list(dict.fromkeys(library.words for library in loaded))
         if known:
             verb = "registers" if len(known) == 1 else "register"
             yield operator, f"{' and '.join(known)} (--library) {verb} no {operator}: name the release that does"

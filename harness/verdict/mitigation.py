@@ -14,9 +14,8 @@ def answer_of(
 ) -> tuple[MitigationAnswer, str]:
     """Return the answer, and why there was nothing to search for, in words; empty where there was.
 
-    Args:
-        cell: the one that was asked about; None: there is none.
-        searched: whether it is red, so that settings were tried; ``rewrites``: and these.
+    ``cell``: the one that was asked about; None: there is none; ``searched``: whether it is red, so that settings were
+    tried; ``rewrites``: and these.
     """
     if searched:
         tried = tuple(mitigations)

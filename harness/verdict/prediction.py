@@ -55,11 +55,7 @@ def _is_warning(result: ModelResult) -> bool:
 def predicted(
     file: InspectedFile, side: str, release: str, results: Sequence[ModelResult], *, draws: bool = False
 ) -> PredictedModel:
-    """Return the prediction for one side beside what happened there; ``results`` may be empty.
-
-    Args:
-        draws: whether a call of the model drew random numbers: then a note that these have changed is about it.
-    """
+    """Return prediction and outcome of one side; ``draws``: random numbers were drawn, so notes on them count."""
     happened = loading(results)
     verdict = file.verdicts.get(side)
     if verdict is None:
@@ -73,7 +69,7 @@ def predicted(
     agreed = None if expected is None or happened is PredictedLoad.UNKNOWN else happened is expected
     note = ""
     if happened is PredictedLoad.UNKNOWN and results:
-        note = f"{results[0].outcome.value.replace('_', ' ')} in {results[0].phase or 'start'}"
+        note = f"{results[0].outcome.value.replace('_', ' ')} in {results[0].phase_words or 'start'}"
     shown = replace(verdict, findings=findings)
     return PredictedModel(release=release, verdict=shown, happened=happened, agreed=agreed, note=note)
 
@@ -93,13 +89,11 @@ def _why_not_read(file: InspectedFile) -> str:
 
 
 def deciding(verdict: StaticVerdict) -> tuple[StaticFinding, ...]:
-    """Return the findings that a prediction other than "will load" rests on."""
     weight = TELLING.get(verdict.prediction)
     return tuple(finding for finding in verdict.findings if finding.weight is weight)
 
 
 def changed_semantics(verdict: StaticVerdict) -> tuple[StaticFinding, ...]:
-    """Return the operators that are known to answer otherwise."""
     return tuple(finding for finding in verdict.findings if finding.kind == SEMANTICS_CHANGED)
 
 
@@ -113,10 +107,8 @@ def rollback(
 ) -> ModelRollback:
     """Return the answer for one model: what a probe says, else what reading says.
 
-    Args:
-        prediction: the artifact that the new release writes, read for the old one; None where it was not read.
-        verdict: of the probe in the old release; None where it was not probed.
-        loads_already: whether the old release loads the model's own artifact: then its ``__setstate__`` ends there.
+    ``prediction`` is that of the artifact which the new release writes, read for the old one. ``loads_already``:
+    whether the old release loads the model's own artifact: then its ``__setstate__`` ends there.
     """
     if verdict is not None:
         answer, reason = _probed(verdict)
@@ -162,12 +154,7 @@ def judge_rollback(
     why_not: str = "",
     left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> RollbackReport:
-    """Return the answer for all models.
-
-    Args:
-        why_not: why nothing was read, where nothing was.
-        left_out: models that fail in the old release anyway, and how.
-    """
+    """Return the answer for all models; ``left_out``: what fails in the old release anyway, and how."""
     broken = [item for item in models if item.answer is RollbackAnswer.NO]
     open_ = [item for item in models if item.answer is RollbackAnswer.UNKNOWN]
     answer, named = (

@@ -60,7 +60,7 @@ def way_of(result: ModelResult) -> str:
 def ending_words(probe: ProbeResult) -> str:
     """Return in words what became of the one model of a probe: ``hangs in call 1 of example``."""
     (result,) = probe.models
-    where = f" in {result.phase}" if result.phase else ""
+    where = f" in {result.phase_words}" if result.phase else ""
     if result.failure is not None:
         return f"raises {error_words(result.failure)}"
     words = {
@@ -73,10 +73,8 @@ def ending_words(probe: ProbeResult) -> str:
 
 
 def slowest_ns(result: ModelResult) -> int:
-    """Return how long its slowest call took; 0 without one."""
     return max((call.duration_ns for call in result.calls), default=0)
 
 
 def milliseconds(duration_ns: float) -> str:
-    """Return a duration in words: ``0.82 ms``."""
     return f"{duration_ns / 1e6:.3g} ms"

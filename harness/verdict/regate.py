@@ -34,13 +34,7 @@ def regate(
     source: str,
     notes: Sequence[str] = (),
 ) -> RunReport:
-    """Return the report with the judgement that this policy and these waivers make of what the run has found.
-
-    Args:
-        policies: model -> what the policy says of it, for every row.
-        source: where the policy is written.
-        notes: what a reader must know of the policy.
-    """
+    """Return the report as this policy and these waivers judge it; ``policies`` has one for every row's model."""
     divided = may_be_taken_off(report.common, _budget(report), settings)
     cells = settled(_judged_again(report, policies, context, divided=divided), settings, context)
     rows = [
@@ -65,13 +59,13 @@ def regate(
     steady = settings.limits.get(STEADY, report.policy.steady)
     every = [cell for own in cells.values() for cell in own]
     uses = waiver_uses(every, context.waivers, context.ran, context.today)
-    said = waiver_notes(report.waivers)
+    waiver_words = waiver_notes(report.waivers)
     return replace(
         report,
         judgement=judgement,
         policy=policy_report,
         waivers=uses,
-        notes=(*(note for note in report.notes if note not in said), *waiver_notes(uses)),
+        notes=(*(note for note in report.notes if note not in waiver_words), *waiver_notes(uses)),
         rollback=rollback,
         limits={
             **report.limits,
@@ -119,9 +113,8 @@ def _cell_again(
 ) -> CellVerdict:
     """Return one cell under the policy; a latency is judged from its measurement, under the limits of the policy.
 
-    Args:
-        timed: the initialization whose time is told with this cell, if any.
-        divided: whether what all models share was judged by itself.
+    ``timed``: the initialization whose time is told with this cell, if any; ``divided``: whether what all models share
+    was judged by itself.
     """
     before = was = _start_again(without_policy(cell), timed, policy)
     if cell.scenario == "latency" and model is not None and model.latency is not None:
@@ -132,36 +125,32 @@ def _cell_again(
             open_ = was_not_asked(model.latency, own, policy.settings) or _was_reported(was, report)
             before = replace(before, decides=before.decides or open_)
     comparisons = model.comparisons if model is not None else ()
-    comparison = next((found for found in comparisons if found.scenario == cell.scenario), None)
+    comparison = next((item for item in comparisons if item.scenario == cell.scenario), None)
     guessed = model.guessed if model is not None else ""
     judged = enforce(before, policy, context, comparison=comparison, guessed=guessed)
     return replace(judged, rounds=cell.rounds, failed_rounds=cell.failed_rounds)
 
 
 def _carriers(report: RunReport) -> dict[str, ScenarioReport]:
-    """Return cell -> the initialization whose time is told with it: the cell that warned of it, else the group's first.
-
-    Where the run did not warn, nobody knows whose part grew most.
-    """
+    """Return cell -> initialization whose time it carries: the cell that warned, else (unknown) the group's first."""
     groups = {model.model: model.group for model in report.models}
     timed = {(item.scenario, item.group): item for item in report.scenarios}
-    found: dict[tuple[str, str], CellVerdict] = {}
+    warning: dict[tuple[str, str], CellVerdict] = {}
     for cell in report.judgement.cells:
         place = cell.scenario, groups.get(cell.model, "")
-        if place in timed and (place not in found or "initialization_time" in cell.kinds):
-            found[place] = cell
-    return {cell.cell: timed[place] for place, cell in found.items()}
+        if place in timed and (place not in warning or "initialization_time" in cell.kinds):
+            warning[place] = cell
+    return {cell.cell: timed[place] for place, cell in warning.items()}
 
 
 def _start_again(cell: CellVerdict, timed: ScenarioReport | None, policy: ModelPolicy) -> CellVerdict:
-    """Return the cell with what the policy says of the time in which its server group gets ready."""
     if timed is None or timed.old is None or timed.old.init_s is None or timed.new.init_s is None:
         return cell
     limit = policy.settings.limits.get(INITIALIZATION, INITIALIZATION_LIMIT)
     words = INITIALIZATIONS[cell.scenario].words
-    found = slow_start(timed.old.init_s, timed.new.init_s, limit, group=timed.group, words=words)
+    finding = slow_start(timed.old.init_s, timed.new.init_s, limit, group=timed.group, words=words)
     others = tuple(item for item in cell.findings if item.kind != "initialization_time")
-    return replace(cell, findings=(*others, found) if found is not None else others)
+    return replace(cell, findings=(*others, finding) if finding is not None else others)
 
 
 def _was_reported(was: CellVerdict, report: RunReport) -> bool:
@@ -216,7 +205,6 @@ def _budget(report: RunReport) -> LatencyBudget:
 
 
 def _changed(report: RunReport, now: Judgement, missing: str) -> Regated:
-    """Return what the run had decided, and what is judged otherwise now."""
     before = report.judgement
     old = {cell.cell: cell for cell in before.cells}
     changes = tuple(
@@ -241,7 +229,6 @@ def _changed(report: RunReport, now: Judgement, missing: str) -> Regated:
 
 
 def _why(old: CellVerdict, now: CellVerdict) -> str:
-    """Return why a cell has another status than before: what it says now, or what it said then and no more."""
     if now.note:
         return now.note
     if now.findings and now.status is not Status.PASS:

@@ -28,16 +28,12 @@ PRINTED = 1e-3
 
 
 def looked_for(symptom: Symptom | None, failure: Failure | None = None) -> dict[str, str]:
-    """Return what ``reproduce.py`` counts as bad; without a symptom, or an error that nobody knows: any deviation.
-
-    Args:
-        failure: the error, where the symptom is one.
-    """
+    """Return what ``reproduce.py`` counts as bad; without a symptom or a known error: any deviation."""
     if symptom is None or (symptom in ERRORS and failure is None):
         return {"what": "any"}
     if symptom not in ERRORS or failure is None:
         return {"what": WHAT[symptom]}
-    phase = failure.phase.partition(" ")[0] or CALL
+    phase = failure.phase or CALL
     return {"what": "error", "phase": phase, "type": failure.type, "text": error_line(failure)}
 
 
@@ -58,11 +54,7 @@ def telling_ratio(
     """Return which reference, timed in the same process, tells a slow release from a fast one; None: none does.
 
     The call, and the call by the reference, are as much slower as the run measured, else the program shows another
-    thing than the run did.
-
-    Args:
-        old, new: seconds by what was measured; ``"call"`` is the call, all others are references.
-        run: what the run says of the call, new over old.
+    thing than the run did. ``run``: what the run says of the call, new over old.
     """
     best: dict[str, str | float] | None = None
     widest = LEAST_GAP
@@ -89,9 +81,8 @@ def _agrees(gap: float, run: RatioEstimate) -> bool:
 def confirms(symptom: Mapping[str, str], seen: Mapping[str, str]) -> bool:
     """Whether a program without a watchdog of its own has shown the symptom.
 
-    Args:
-        seen: ``how`` it ended ("hang", "crash", "error", "end") and what it ``printed``; ``old_how`` and ``old``: the
-            same of the old release, where that was asked.
+    ``seen``: ``how`` it ended ("hang", "crash", "error", "end") and what it ``printed``; ``old_how`` and ``old``: the
+    same of the old release, where that was asked.
     """
     what = symptom["what"]
     if what == "error":

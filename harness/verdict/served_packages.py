@@ -59,7 +59,7 @@ def failure_when_served(tried: Tried) -> ServedFailure | None:
 
 
 def unclear_when_served(tried: Tried) -> str:
-    """Return in which way of serving nothing could be told, as of a busy machine; empty where in none."""
+    """Return in which way of serving nothing could be told, as of a busy machine; empty if in none."""
     unclear = [served for served in tried.served if served.result.outcome in UNCLEAR]
     return f"{way_words(unclear[0])}: {unclear[0].result.outcome.value}" if unclear else ""
 
@@ -76,10 +76,7 @@ def _failed(served: Served) -> str:
 
 
 def slower_words(tried: Tried) -> str:
-    """Return by how much a warm call of the package is slower than one of TorchScript; empty where it is not surely.
-
-    The rules are those of releases: an interval above the limit, confirmed by fresh processes, and beyond the floor.
-    """
+    """Return how much slower a package's call surely is, else empty: above limit and floor, and confirmed."""
     timed = tried.timed
     if timed is None:
         return ""
@@ -92,7 +89,6 @@ def slower_words(tried: Tried) -> str:
 
 
 def costs_of(timed: LatencyMeasurement | None) -> tuple[Cost, ...]:
-    """Return what a package costs beside TorchScript, quantity by quantity."""
     if timed is None:
         return ()
     quantities = timed.shown_quantities
@@ -109,7 +105,6 @@ def _cost(name: str, quantity: Quantity, ratio: RatioEstimate | None) -> Cost:
 
 
 def serving_steps(tried: Tried) -> Iterator[Step]:
-    """Yield how each way of serving went."""
     for served in tried.served:
         if not served.is_no_choice:
             yield Step(

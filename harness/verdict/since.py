@@ -37,7 +37,6 @@ class Seen:
 
     @property
     def stand(self) -> Stand:
-        """What the run says of it."""
         status = self.cell.judged or self.cell.status
         if status in (Status.FAIL, Status.XFAIL):
             return Stand.RED
@@ -56,8 +55,10 @@ class Seen:
     @property
     def kinds(self) -> frozenset[str]:
         """The kinds of its failing findings; of all of them where policy has made a failure of something else."""
-        failing = {one.kind for one in self.cell.findings if SEVERITY.get(one.kind, Severity.FAIL) is Severity.FAIL}
-        return frozenset(failing or {one.kind for one in self.cell.findings})
+        failing = {
+            finding.kind for finding in self.cell.findings if SEVERITY.get(finding.kind, Severity.FAIL) is Severity.FAIL
+        }
+        return frozenset(failing or {finding.kind for finding in self.cell.findings})
 
 
 TrendAndReason = tuple[CellTrend, str]
@@ -68,9 +69,8 @@ MoreOften = Callable[[int, int, int, int], bool]
 def change_of(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> TrendAndReason:
     """Return how a cell that both runs have changed, and why.
 
-    Args:
-        same_asked: whether artifact, inputs, settings and environments are surely the same in both runs.
-        more_often: the test of rates, of ``harness/checks/startup/rates.py``.
+    ``same_asked``: whether artifact, inputs, settings and environments are surely the same in both runs;
+    ``more_often``: the test of rates, of ``harness/checks/startup/rates.py``.
     """
     stands = (before.stand, now.stand)
     if Stand.UNASKED in stands:
@@ -96,7 +96,6 @@ def _both_red(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOfte
 
 
 def _turned(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> TrendAndReason:
-    """Return what a cell is that was red and is good, or the other way around."""
     change = CellTrend.NEW if now.stand is Stand.RED else CellTrend.FIXED
     red = now if change is CellTrend.NEW else before
     if "latency" in red.kinds and before.steady is not None and now.steady is not None:
@@ -137,7 +136,6 @@ def _enough(failed: int, rounds: int, more_often: MoreOften) -> str:
 
 
 def _rates(before: Seen, now: Seen, more_often: MoreOften) -> str:
-    """Return that a failure has clearly become more or less frequent; empty where the rounds do not say so."""
     if not (before.cell.rounds and now.cell.rounds):
         return ""
     more, less = more_often(*now.failed, *before.failed), more_often(*before.failed, *now.failed)
@@ -146,17 +144,16 @@ def _rates(before: Seen, now: Seen, more_often: MoreOften) -> str:
 
 
 def _sizes(before: Seen, now: Seen) -> list[str]:
-    """Return the sizes of findings that have clearly grown or shrunk."""
-    sizes = {one.kind: one.size for one in before.cell.findings if one.size is not None}
+    sizes = {finding.kind: finding.size for finding in before.cell.findings if finding.size is not None}
     words = []
-    for one in now.cell.findings:
-        was = sizes.get(one.kind)
-        if one.size is None or was is None or one.kind not in now.kinds:
+    for finding in now.cell.findings:
+        was = sizes.get(finding.kind)
+        if finding.size is None or was is None or finding.kind not in now.kinds:
             continue
-        base = 1.0 if MEASURES.get(one.kind) == "ratio" else 0.0
-        new, old = abs(one.size - base), abs(was - base)
+        base = 1.0 if MEASURES.get(finding.kind) == "ratio" else 0.0
+        new, old = abs(finding.size - base), abs(was - base)
         if max(new, old) > GROWN * min(new, old):
-            words.append(f"{one.kind} {'grew' if new > old else 'shrank'}: {one.size:.3g}, was {was:.3g}")
+            words.append(f"{finding.kind} {'grew' if new > old else 'shrank'}: {finding.size:.3g}, was {was:.3g}")
     return words
 
 
@@ -179,23 +176,22 @@ ORDER = tuple(CellTrend)
 
 
 def since(before: RunReport, now: RunReport, more_often: MoreOften) -> BaselineReport:
-    """Return what ``now`` has that ``before`` had not, cell by cell; cells are paired by their ids.
-
-    Findings are compared as they were before severities and waivers, which may change between two runs.
-
-    Args:
-        more_often: whether so many failures in so many rounds are clearly more frequent than others.
-    """
+    """Return what changed since ``before``, by cell id; findings are compared without severities and waivers."""
     changes = [*_changes(before, now, more_often)]
-    listed = [one for one in changes if one.change is not CellTrend.UNCHANGED or one.why]
+    listed = [
+        change_made for change_made in changes if change_made.change is not CellTrend.UNCHANGED or change_made.why
+    ]
     return BaselineReport(
         run=before.run,
         started_at=before.started_at,
         decision=before.judgement.decision,
         differences=tuple(_differences(before, now)),
         other_artifacts=tuple(_other_artifacts(before, now)),
-        changes=tuple(sorted(listed, key=lambda one: ORDER.index(one.change))),
-        counts={change.value: count for change, count in sorted(Counter(one.change for one in changes).items())},
+        changes=tuple(sorted(listed, key=lambda change_made: ORDER.index(change_made.change))),
+        counts={
+            change.value: count
+            for change, count in sorted(Counter(change_made.change for change_made in changes).items())
+        },
     )
 
 
@@ -242,7 +238,6 @@ def _steady(model: ModelReport | None) -> RatioEstimate | None:
 
 
 def _elsewhere(before: RunReport, now: RunReport) -> str:
-    """Return on which device, under which profile or in which direction the other run was, where it is another one."""
     pairs = ((before.device, now.device), (before.profile, now.profile), (before.direction, now.direction))
     others = [was for was, is_ in pairs if was != is_]
     return f"the other run was of {', '.join(others)}" if others else ""
@@ -269,7 +264,6 @@ def _same_asked(before: RunReport, now: RunReport) -> frozenset[str]:
 
 
 def _is_same(cell: CellVerdict, same: frozenset[str], now: RunReport) -> bool:
-    """Whether the same was asked of a model, and of those that were in its process."""
     if not cell.rounds:
         return cell.model in same
     group = next((model.group for model in now.models if model.model == cell.model), "")
@@ -285,7 +279,6 @@ def _other_artifacts(before: RunReport, now: RunReport) -> Iterator[str]:
 
 
 def _differences(before: RunReport, now: RunReport) -> Iterator[str]:
-    """Yield what a reader must know before believing a change, a sentence each."""
     pairs = {
         "old release": (_torch(before.old), _torch(now.old)),
         "new release": (_torch(before.new), _torch(now.new)),

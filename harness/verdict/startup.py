@@ -55,7 +55,6 @@ class InitializationResult:
 
     @property
     def failed(self) -> bool:
-        """Whether it did not come through."""
         return self.result.outcome is not Outcome.COMPLETED
 
 
@@ -64,10 +63,8 @@ class Initialization:
     """What is known of one way in which a model came through the initialization of its server group.
 
     Attributes:
-        cell: its id.
         alone: the verdict on the model alone; ``old_alone``: how it did alone in the old release.
         old: None where no old environment can be asked.
-        new_name: of the new release.
         comparison: its outputs there, of the copy that differs if one does, against the golden; against what it
             answers alone where that is not the golden.
         old_differs: whether the old release, too, answers otherwise there than alone.
@@ -102,7 +99,6 @@ class Initialization:
         )
 
     def verdict(self, status: Status, findings: Sequence[Finding], note: str = "") -> CellVerdict:
-        """Return a verdict on its cell."""
         return CellVerdict(
             cell=self.cell,
             model=self.alone.model,
@@ -115,7 +111,6 @@ class Initialization:
 
 
 def judge_initialization(item: Initialization) -> CellVerdict:
-    """Return the verdict on a model initialized beside the others of its server group."""
     if item.new.failed:
         return _judge_failure(item)
     judged = [_judge_replay(item), _judge_served(item), _judge_answers(item)]
@@ -151,7 +146,6 @@ def _judge_failure(item: Initialization) -> CellVerdict:
 
 
 def _judge_failure_before(item: Initialization, old: InitializationResult, finding: Finding, note: str) -> CellVerdict:
-    """Return the verdict where the old release failed as well, by the rounds of both."""
     result = item.new.result
     before = f" ({times_of(old.failed_rounds, old.rounds)})" if old.rounds > 1 else ""
     if item.failed_alike and item.scenario.larger_inputs and result.way == (Outcome.RUNTIME_ERROR, wire.SERVE):
@@ -208,10 +202,7 @@ def _judge_answers(item: Initialization) -> CellVerdict | None:
 
 
 def together(verdicts: Sequence[CellVerdict]) -> CellVerdict:
-    """Return the worst of the verdicts on one cell, with whatever else fails it or leaves it open.
-
-    Who waives one way to fail, or lets it pass, has not heard of the others.
-    """
+    """Return the worst verdict on a cell with all else that is open: a waiver of one failure covers no other."""
     worst, *others = sorted(verdicts, key=lambda cell: WORST_FIRST.index(cell.status))
     if worst.status not in WEIGHING:
         return worst
@@ -240,7 +231,6 @@ def _of_its_own_kind(finding: Finding, result: ModelResult, alone: CellVerdict) 
 
 
 def _graph_finding(graph: Mapping[str, Any] | None, evidence: str) -> Finding | None:
-    """Return the finding where the replay of a captured graph answers otherwise than the plain call did."""
     if graph is None:
         return None
     difference, scale = float(graph["max_abs_difference"]), float(graph["scale"])

@@ -23,7 +23,6 @@ class Device:
 
     @property
     def module(self):
-        """torch's module for it, such as ``torch.cuda``."""
         return getattr(torch, self.name)
 
     def begin(self):
@@ -56,7 +55,6 @@ class Device:
         return generators
 
     def give_back_cached(self):
-        """Give memory that its allocator keeps for later back to the device."""
         if self.has_memory:
             self.module.empty_cache()
 
@@ -83,5 +81,4 @@ CPU = Device("cpu")
 
 
 def of(request):
-    """Return the device that a request is about."""
     return Device(request["device"], request.get("capabilities") or ())

@@ -114,7 +114,6 @@ def relevant(item):
 
 
 def resave(request, run_dir, log):
-    """Load a given archive or program, and save it as this release does."""
     declaration = request["declaration"]
     name, given = declaration["name"], declaration["given"]
     log.mark("switches", settings.apply_process_wide(request))

@@ -71,7 +71,6 @@ def report():
 
 
 def words():
-    """Return the libraries with what tells one build from another, for the fingerprint."""
     programs = {name for name in Loaded.names if setters.is_program(name)}
     paths = sorted(programs.union(torch.ops.loaded_libraries))
     files = ["%s %s" % (os.path.basename(path), digest(path)) for path in paths]

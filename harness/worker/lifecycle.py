@@ -35,7 +35,7 @@ def take_signals_back():
 def die_with_parent(parent_pid, number=signal.SIGKILL):
     """Ask the kernel to send this process a signal when the thread that started it ends; leave if that has happened.
 
-    Processes that a model starts do not inherit this: whoever has started this one ends them (``orphans.py``).
+    Processes that a model starts do not inherit this: whoever started this one ends them (``orphans.py``).
     """
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PDEATHSIG, number)
@@ -144,12 +144,9 @@ def work_in(run_dir):
 
 
 def do(run_dir, limit):
-    """Do the request that lies in ``run_dir``, say goodbye there and return it.
+    """Do the request that lies in ``run_dir``, say goodbye there and return it; ``limit`` applies its limits.
 
-    It stands in a folder of its own meanwhile, so that a bare file name of an artifact names none of the evidence.
-
-    Args:
-        limit: applies the limits of the request and returns what could not be applied.
+    It runs in a folder of its own, so that a bare file name of an artifact names none of the evidence.
     """
     run_dir = os.path.abspath(run_dir)
     work = os.path.join(run_dir, wire.WORK)

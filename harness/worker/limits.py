@@ -72,10 +72,7 @@ def apply(limits, own=None):
 
 
 def lower(kind, limit, grace=0):
-    """Lower a limit for good; one that was lower before stays.
-
-    A file that grows too large is an error (EFBIG) and no signal, for Python ignores SIGXFSZ.
-    """
+    """Lower a limit for good, never raise it. Too large a file is EFBIG: Python ignores SIGXFSZ."""
     if limit is None:
         return
     soft, hard = resource.getrlimit(kind)
@@ -96,8 +93,7 @@ def be_killed_first():
 def close_network():
     """Refuse this thread, and all that it starts, sockets other than local ones, and io_uring, which could open them.
 
-    Raises:
-        OSError: the kernel has no such filter, or does not allow one here.
+    Raises ``OSError``: the kernel has no such filter, or does not allow one here.
     """
     machine = platform.machine()
     if machine not in ARCHITECTURES:
@@ -116,11 +112,8 @@ def close_network():
 def close_results(own):
     """Refuse this thread, and all that it starts, to write into the run's folder elsewhere than below ``own``.
 
-    Landlock only allows, so all that lies beside the way from / to the run is allowed by name; nothing can be made any
-    more directly in a folder on that way.
-
-    Raises:
-        OSError: the kernel has no Landlock, or an old one.
+    Landlock only allows, so all that lies beside the way from / to the run is allowed by name; nothing new can be made
+    directly in a folder on that way. Raises ``OSError``: the kernel has no Landlock, or an old one.
     """
     run = next((folder for folder in _above(own) if os.path.exists(os.path.join(folder, LOCK))), None)
     if run is not None:
@@ -130,10 +123,8 @@ def close_results(own):
 def close_elsewhere(own, others=()):
     """Refuse this thread, and all that it starts, to write elsewhere than below ``own`` and ``others``.
 
-    Nor may it send signals to a process that is not confined alike, where the kernel can refuse that.
-
-    Raises:
-        OSError: the kernel has no Landlock, or an old one.
+    Nor may it send signals to a process that is not confined alike, where the kernel can refuse that. Raises
+    ``OSError``: the kernel has no Landlock, or an old one.
     """
     _write_only_below([own] + list(DEVICES) + list(others), alone=True)
 

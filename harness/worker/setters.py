@@ -14,7 +14,6 @@ from operator import attrgetter
 
 
 def is_program(library):
-    """Whether a library is a file of Python."""
     return library.endswith(".py")
 
 
@@ -23,7 +22,6 @@ def is_file(library):
 
 
 def load_library(torch, name):
-    """Load a shared object, a file of Python as the module of its name, or an importable module."""
     if not is_file(name):
         importlib.import_module(name)
     elif is_program(name):

@@ -131,9 +131,9 @@ def _texts(node: ast.expr, constants: Constants) -> tuple[str, ...]:
         return ("".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in node.values),)
     if isinstance(node, ast.Tuple | ast.Set | ast.List):
         return tuple(text for element in node.elts for text in _texts(element, constants))
-    if isinstance(node, ast.Name | ast.Attribute):
-        return constants.get(ast.unparse(node), ())
-    return ()
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return constants.get(f"{node.value.id}.{node.attr}", ())
+    return constants.get(node.id, ()) if isinstance(node, ast.Name) else ()
 
 
 @functools.cache

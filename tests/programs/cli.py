@@ -24,7 +24,7 @@ from tests.programs import stub
 
 ROOT = Path(__file__).parents[2]
 HARNESS = ("-m", "harness")
-RUN_DEADLINE_S = 240.0
+RUN_DEADLINE_S = 600.0
 UNDONE_S = 60.0
 """What an interrupted run may take to end what it has started."""
 

@@ -16,7 +16,7 @@ from harness.serving.scenarios import INITIALIZATIONS
 
 PATIENT = Deadline(load_s=120.0, call_s=120.0, total_s=240.0)
 """For work that is expected to end: only a broken harness would wait this long."""
-BRIEF = Deadline(load_s=1.0, call_s=1.0, total_s=120.0)
+BRIEF = Deadline(load_s=2.0, call_s=2.0, total_s=120.0)
 """For work that is expected to hang."""
 
 PROJECT = Path(__file__).parents[2]

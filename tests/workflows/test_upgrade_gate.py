@@ -82,8 +82,11 @@ def through(job: Job) -> int:
 
 @pytest.mark.parametrize(
     ("report", "code", "decision"),
-    [(upgrade_ok(), 0, "UPGRADE OK"), (blocked(), 1, "BLOCKED"), (nothing_tested(), 4, "NOTHING TESTED")],
-    ids=["ok", "blocked", "nothing tested"],
+    [
+        pytest.param(upgrade_ok(), 0, "UPGRADE OK", id="ok"),
+        pytest.param(blocked(), 1, "BLOCKED", id="blocked"),
+        pytest.param(nothing_tested(), 4, "NOTHING TESTED", id="nothing tested", marks=pytest.mark.slow),
+    ],
 )
 def test_a_run_is_summed_up_annotated_and_decides_the_job(
     world: World, report: RunReport, code: int, decision: str
@@ -178,7 +181,11 @@ def test_the_last_run_of_the_default_branch_is_the_baseline(world: World) -> Non
     assert f"--baseline={world.workspace}/.torchscript-gate/baseline" in world.asked()
 
 
-@pytest.mark.parametrize("text", ["", '{"schema_version": 1}'], ids=["damaged", "of another release"])
+@pytest.mark.parametrize(
+    "text",
+    ["", pytest.param('{"schema_version": 1}', marks=pytest.mark.slow)],
+    ids=["damaged", "of another release"],
+)
 def test_a_baseline_that_cannot_be_read_does_not_keep_the_gate_from_judging(world: World, text: str) -> None:
     """It would be so for ever: the run that would replace it does not come to a report either."""
     baseline = world.workspace / ".torchscript-gate" / "baseline"

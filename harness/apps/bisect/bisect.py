@@ -39,10 +39,8 @@ IN_VAIN = "none of the switches that the run tried mitigates it"
 def bisect(project: Project, *, model: str | None = None, selected: SelectedCell | None = None) -> Searched[Bisection]:
     """Find whose doing it is that a model does not pass, and write ``bisect.json`` into a run of its own.
 
-    Args:
-        model: its name; may be left out where there is only one.
-        selected: a cell of a finished run, in place of ``model`` and releases; that run's report tells of it from now
-            on.
+    ``model``: its name; may be left out where there is only one; ``selected``: a cell of a finished run, in place of
+    ``model`` and releases; that run's report tells of it from now on.
     """
     in_report: Bisection | None = None
 
@@ -53,12 +51,12 @@ def bisect(project: Project, *, model: str | None = None, selected: SelectedCell
         return plan, plan.models[0].name
 
     with own_run("bisect", project, model=model, selected=selected, planned=planned) as (run_dir, plan, cell):
-        found = in_report or _search(plan, run_dir, project, failed_before=cell is not None)
-        run_dir.write(RESULT, codec.pretty(found))
+        bisection = in_report or _search(plan, run_dir, project, failed_before=cell is not None)
+        run_dir.write(RESULT, codec.pretty(bisection))
         if cell is not None and in_report is None:
             folder = os.path.relpath(run_dir.path, cell.folder)
-            keep_explanation(cell, by_bisection(cell.cell.id, found, folder=folder), project.progress)
-        return Searched(found=found, folder=run_dir.path)
+            keep_explanation(cell, by_bisection(cell.cell.id, bisection, folder=folder), project.progress)
+        return Searched(found=bisection, folder=run_dir.path)
 
 
 def _search(plan: Plan, run_dir: RunDir, project: Project, *, failed_before: bool) -> Bisection:
@@ -70,9 +68,9 @@ def _search(plan: Plan, run_dir: RunDir, project: Project, *, failed_before: boo
             facts, passed = alone_again(model, facts, effects)
         if failed_before and plan.is_timed:
             scenario = "latency"  # of that cell, whatever the model's answers are: they may be waived
-        found = search(model, facts, effects, scenario=scenario, passed=passed)
+        bisection = search(model, facts, effects, scenario=scenario, passed=passed)
         project.progress.finish()
-    return found
+    return bisection
 
 
 def _of_model(project: Project, name: str | None) -> Plan:
@@ -92,12 +90,7 @@ def _of_cell(selected: SelectedCell) -> Plan:
 
 
 def _alone(plan: Plan, model: ModelDeclaration, *, is_timed: bool, waits: bool = False) -> Plan:
-    """Return the plan for one model.
-
-    Args:
-        is_timed: whether its time is compared too, in a benchmark.
-        waits: whether the deadline was asked for, and is kept whatever it is.
-    """
+    """Return the plan for one model; ``waits``: the deadline was asked for and is kept whatever it is."""
     settings = searching(plan.settings, waits=waits)
     latency = timed(settings.latency) if is_timed else replace(settings.latency, budget="off")
     return replace(
@@ -111,7 +104,6 @@ def _alone(plan: Plan, model: ModelDeclaration, *, is_timed: bool, waits: bool =
 
 
 def with_server_group(alone: Plan, selected: SelectedCell) -> Plan:
-    """Return the plan for the model of a cell, the first one, with the server group that it failed in."""
     (model,) = alone.models
     group, members = next((group, names) for group, names in selected.plan.groups.items() if model.name in names)
     others = tuple(item for item in selected.plan.models if item.name in members and item.name != model.name)
@@ -138,24 +130,24 @@ def kept_bisection(project: Project, selected: SelectedCell) -> Bisection | None
         return None
     report = read_report(project, str(selected.folder)).report
     row = next((row for row in report.judgement.rows if row.model == cell.model), None)
-    found = next((item for item in row.cells if item.cell == cell.id), None) if row is not None else None
-    if row is None or found is None:
-        has = ", ".join(one.cell for one in row.cells) if row is not None else "none of that model"
+    in_row = next((item for item in row.cells if item.cell == cell.id), None) if row is not None else None
+    if row is None or in_row is None:
+        has = ", ".join(row_cell.cell for row_cell in row.cells) if row is not None else "none of that model"
         raise SelectionError(f"this run has no cell {cell.id}", f"it has {has}")
-    if found.status in RED and any(kind in SHOWN_AS for kind in found.kinds):
+    if in_row.status in RED and any(kind in SHOWN_AS for kind in in_row.kinds):
         return None
-    story = tuple(f"{label}: {text}" for finding in found.findings for label, text in finding.story[:3])
+    story = tuple(f"{label}: {text}" for finding in in_row.findings for label, text in finding.story[:3])
     mitigated = tuple(f"{tried.name} mitigates it" for tried in row.mitigations if tried.mitigates) or (IN_VAIN,)
     what = INITIALIZATIONS[cell.scenario].words
-    shown = ", ".join(kind.replace("_", " ") for kind in found.kinds)
+    shown = ", ".join(kind.replace("_", " ") for kind in in_row.kinds)
     why = f"{what}: {shown}: nodes are looked for where it hangs, crashes or raises"
-    if found.status in WELL:
-        why, mitigated = f"{what}: the run says {found.status}", ()
+    if in_row.status in WELL:
+        why, mitigated = f"{what}: the run says {in_row.status}", ()
     return Bisection(
         model=cell.model,
         old=report.old.name,
         new=report.new.name,
-        answer=BisectAnswer.NOTHING if found.status in WELL else BisectAnswer.UNDECIDED,
-        symptom=tuple(finding.message for finding in found.findings),
+        answer=BisectAnswer.NOTHING if in_row.status in WELL else BisectAnswer.UNDECIDED,
+        symptom=tuple(finding.message for finding in in_row.findings),
         notes=(why, *story, *mitigated),
     )

@@ -37,10 +37,7 @@ FULL = "first-bad.json"
 class Subject:
     """What a search is about.
 
-    Attributes:
-        project: whose command line says which environments there are; that of the run, for a cell of one.
-        settings: ``old`` and ``new`` are the ends.
-        store: folder of answers, shared by all searches.
+    ``project``: whose command line says which environments there are; that of the run, for a cell of one.
     """
 
     model: ModelDeclaration
@@ -53,11 +50,7 @@ class Subject:
 def subject_of(
     project: Project, *, model: str | None, selected: SelectedCell | None, ends: Sequence[str] = ()
 ) -> Subject:
-    """Return what to search about: a model that the command line names, or the cell of a run.
-
-    Args:
-        ends: releases of which the first and the last are the ends, unless the command line names them.
-    """
+    """Return what to search about; the first and last of ``ends`` are the ends unless the command line names them."""
     if selected is None:
         project = with_ends(project, ends)
         known = project.models.models
@@ -102,7 +95,6 @@ def _settings_of_run(selected: SelectedCell) -> Settings:
 
 
 def with_ends(project: Project, releases: Sequence[str]) -> Project:
-    """Return the project with ends: those named, else the first and the last of ``releases``."""
     if not releases:
         return project
     if len(releases) < 2 and not {"old", "new"} <= set(project.overrides):
@@ -143,12 +135,9 @@ def first_bad(
 ) -> FirstBad:
     """Search the first release between the old and the new end in which a model shows what it shows in the new one.
 
-    Args:
-        model: its name; may be left out where only one is given or selected.
-        selected: a cell of a finished run, in place of ``model`` and ends; that run's report tells of it from now on.
-        releases: those to choose from, the first and the last are the ends unless the command line names them; empty:
-            what the package index has.
-        build_limit: environments between the ends that may be built; None allows what halving needs.
+    ``model`` may be left out where only one is given or selected; ``selected``: a cell of a finished run, in place of
+    ``model`` and ends, whose report tells of it from now on; ``releases``: those to choose from, by default what the
+    package index has; ``build_limit``: environments between the ends that may be built, None: what halving needs.
     """
     _refuse_what_is_not_searched(project)
     if build_limit is not None and build_limit < 0:
@@ -163,7 +152,7 @@ def first_bad(
     plan = replace(plan, direction=direction_of(old.release, new.release), groups={})
     with RunDir.shared(subject.store) as store:
         try:
-            found = search_first_bad(
+            outcome = search_first_bad(
                 plan,
                 specs,
                 source=source,
@@ -176,14 +165,14 @@ def first_bad(
         except KeyboardInterrupt:
             project.progress.note("interrupted; what was answered is kept, and the same command goes on with it")
             raise
-        found = replace(found, command=_next_command(found, subject, names))
-        dumped = dump_first_bad(found).encode()
+        outcome = replace(outcome, command=_next_command(outcome, subject, names))
+        dumped = dump_first_bad(outcome).encode()
         store.write(f"first-bad-{subject.model.name}.json", dumped)
     if subject.selected is not None:
         cell = subject.selected.cell.id
-        explained = by_first_bad(cell, found, path=f"{place_of(cell)}/{FULL}")
+        explained = by_first_bad(cell, outcome, path=f"{place_of(cell)}/{FULL}")
         keep_explanation(subject.selected, explained, project.progress, {FULL: dumped})
-    return found
+    return outcome
 
 
 def _refuse_what_is_not_searched(project: Project) -> None:
@@ -195,16 +184,15 @@ def _refuse_what_is_not_searched(project: Project) -> None:
         raise ConfigError("--latency beside --over: what is only slower is not searched for there", "leave it out")
 
 
-def _next_command(found: FirstBad, subject: Subject, names: Sequence[str]) -> str:
+def _next_command(outcome: FirstBad, subject: Subject, names: Sequence[str]) -> str:
     """Return the command that goes on between the two neighbours; empty where there is none."""
-    ends = found.conclusion
+    ends = outcome.conclusion
     if not (ends.last_good and ends.first_bad) or subject.model.kind is not ArtifactKind.TORCHSCRIPT:
         return ""
     return bisect_command(subject.model.name, ends.last_good, ends.first_bad, subject.project, releases=names)
 
 
 def _line(releases: Sequence[str], subject: Subject) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
-    """Return the releases from the old end to the new one, where the list comes from, and what a reader must know."""
     project = subject.project
     ends = [_in_full(text, project) for text in (subject.settings.old, subject.settings.new)]
     if releases:
@@ -234,7 +222,6 @@ def _in_full(text: str, project: Project) -> str:
 
 
 def specs_of(names: Sequence[str], project: Project) -> dict[str, EnvSpec]:
-    """Return the environments, those that are built with one Python for all."""
     specs = project.releases(names)
     ends = [specs[name] for name in (names[0], names[-1])]
     open_ends = [spec.release for spec in ends if spec.release is not None and spec.python is None]

@@ -37,11 +37,7 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
 
 
 def render_completion(parser: argparse.ArgumentParser, shell: str) -> str:
-    """Return the completions of ``parser`` for ``shell``, as that shell reads them.
-
-    Args:
-        parser: of ``torchscript-gate``; the completions are noted at its actions.
-    """
+    """Return the completions of ``parser``, in which they are noted at its actions, as ``shell`` reads them."""
     import shtab
 
     runs = shtab.cmd("ls reports 2>/dev/null; echo last")
@@ -62,7 +58,6 @@ def render_completion(parser: argparse.ArgumentParser, shell: str) -> str:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Yield the actions of a parser and of those below it."""
     for action in parser._actions:  # noqa: SLF001  argparse has no public way down, and shtab goes the same
         yield action
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001

@@ -29,11 +29,7 @@ SYSTEMD = re.compile(r"\.(scope|slice)\b")
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """All that was looked up for a checkup.
-
-    Attributes:
-        device, jobs, runtime: as in ``Settings``.
-    """
+    """All that was looked up for a checkup; ``device``, ``jobs``, ``runtime``: as in ``Settings``."""
 
     host: Host
     device: str
@@ -45,12 +41,10 @@ class Facts:
 
     @property
     def uses_gpu(self) -> bool:
-        """Whether a run here would use the GPU."""
         return bool(self.host.gpus.nodes) and self.device != "cpu"
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all environments."""
         return tuple(candidate.name for candidate in self.candidates)
 
     @property
@@ -60,18 +54,14 @@ class Facts:
 
     @property
     def to_build(self) -> tuple[str, ...]:
-        """Environments that are still to be built."""
         return tuple(candidate.name for candidate in self.candidates if not candidate.built and not candidate.trouble)
 
 
 class Reading(NamedTuple):
     """What was read.
 
-    Attributes:
-        problem: one of those of the check; empty: all is well.
-        blocks: the environments that cannot be provisioned because of it.
-        words: what the sentences of the problem name.
-        is_certain: whether the problem is there, not merely possible.
+    ``problem``: one of those of the check; empty: all is well; ``is_certain``: whether the problem is there, not merely
+    possible.
     """
 
     shown: str
@@ -289,11 +279,9 @@ class Check(NamedTuple):
     """One row of the table.
 
     Attributes:
-        area: under which heading it is shown; of ``ENVIRONMENTS`` each environment is asked, else the machine.
         read: answers it; nothing where its question does not come up.
         source: what it reads; ``limit``: what must hold. As the guide has them.
         problems: what can be wrong, by the name that the reading gives it.
-        noted: whether a run's notes tell it.
     """
 
     name: str
@@ -554,7 +542,6 @@ CHECKS = (
 
 
 def examined(facts: Facts) -> tuple[MachineCheck, ...]:
-    """Return every check, in the order in which they are shown."""
     of_environments = [check for check in CHECKS if check.area == ENVIRONMENTS]
     of_machine = [check for check in CHECKS if check.area != ENVIRONMENTS]
     answers = [_answer(check, facts, item, item.name) for item in facts.candidates for check in of_environments]

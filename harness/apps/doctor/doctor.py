@@ -11,7 +11,6 @@ from harness.project import Project
 
 
 def doctor(project: Project, releases: Sequence[str]) -> Checkup:
-    """Return all checks of this machine for ``releases``, or for the configured pair; builds and imports nothing."""
     if releases:
         sides_too = [f"--{side}" for side in ("old", "new") if side in project.overrides]
         if sides_too:

@@ -160,17 +160,12 @@ def _event(key: str, read: str) -> MachineEvent:
 
 
 def during_run_notes(during_run: MachineDuringRun, *, times: bool = True) -> tuple[str, ...]:
-    """Return one note per event: what it was, what that does to the run, and what to do.
-
-    Args:
-        times: whether the run timed anything; else what disturbs times alone is no note.
-    """
+    """Return one note per event; what disturbs times alone is none unless the run has timed something (``times``)."""
     noted = (event for event in during_run.events if times or set(event.touches) != {TIMES})
     return tuple(f"while it ran, {event.name}: {event.read}. {event.so_what} {event.do_this}" for event in noted)
 
 
 def _shares(before: CounterReading, after: CounterReading) -> tuple[float | None, float | None]:
-    """Return the shares of the cores' time that the hypervisor took, and that others used."""
     total = after.core_s - before.core_s
     if total < LEAST_S or before.cores != after.cores:
         return None, None

@@ -35,9 +35,8 @@ class Disk:
 class Limits:
     """What the system lets one user or container have; None: no limit, or nobody tells.
 
-    Attributes:
-        tasks: processes and threads together: the smaller of the user's and the control group's.
-        open_files: of one process.
+    ``tasks``: processes and threads together: the smaller of the user's and the control group's; ``open_files``: of one
+    process.
     """
 
     tasks: int | None = None
@@ -48,9 +47,8 @@ class Limits:
 class Container:
     """The container around this process.
 
-    Attributes:
-        kind: ``"docker"``, ``"podman"``, ``"kubernetes"`` or ``"container"``; empty: none was seen.
-        group: the control group of this process, as far as it can see it.
+    ``kind``: ``"docker"``, ``"podman"``, ``"kubernetes"`` or ``"container"``; empty: none was seen; ``group``: the
+    control group of this process, as far as it can see it.
     """
 
     kind: str = ""

@@ -17,7 +17,6 @@ from harness.machine.load import CoreTime, core_times_in, quota
 
 
 def look_at_disk(folder: Path) -> Disk:
-    """Return what is known of the disk below ``folder``, which need not be there yet."""
     there = _nearest(folder)
     try:
         free = shutil.disk_usage(there).free
@@ -44,7 +43,6 @@ _KINDS: Final = (
 
 
 def look_at_memory(proc: Path = PROC, sys: Path = SYS) -> Memory:
-    """Return the memory that this process and those that it starts may use."""
     return Memory(
         usable=memory.usable_bytes(proc / "meminfo", *_groups(proc, sys)),
         available=memory.bytes_in(text_of(proc / "meminfo"), "MemAvailable"),
@@ -56,7 +54,6 @@ def _groups(proc: Path, sys: Path) -> tuple[Path, Path]:
 
 
 def look_at_limits(proc: Path = PROC, sys: Path = SYS) -> Limits:
-    """Return what the user and the container may have."""
     own = dict(re.findall(r"^(Max [a-z ]+?) {2,}(\w+)", text_of(proc / "self" / "limits"), re.MULTILINE))
     mount, group = _groups(proc, sys)
     of_groups = control_groups.limits("pids", "pids.max", mount=mount, own=group)
@@ -68,7 +65,6 @@ def look_at_limits(proc: Path = PROC, sys: Path = SYS) -> Limits:
 
 
 def look_at_container(proc: Path = PROC, root: Path = ROOT) -> Container:
-    """Return the container around this process, from the files that the usual engines leave."""
     memberships = text_of(proc / "self" / "cgroup")
     signs = memberships + text_of(proc / "1" / "cgroup") + _overlay(text_of(proc / "self" / "mountinfo"))
     kind = next((kind for pattern, kind in _KINDS if re.search(pattern, signs)), "")
@@ -109,13 +105,7 @@ def read_counters(
     shared: Path = SHARED,
     allowed: Collection[int] | None = None,
 ) -> CounterReading:
-    """Return what the machine's counters are now.
-
-    Args:
-        folder: on whose disk the run is kept.
-        gpus: as they are now, where the run uses one.
-        allowed: the cores that may be used; None asks the kernel.
-    """
+    """Return what the machine's counters are now; ``gpus`` are passed in, ``allowed`` None asks the kernel."""
     cores = sorted(os.sched_getaffinity(0) if allowed is None else allowed)
     times = core_times_in(text_of(proc / "stat"))
     spent = sum((times[core] for core in cores if core in times), CoreTime())
@@ -169,13 +159,11 @@ def _counter(text: str, name: str) -> int | None:
 
 
 def _own_s() -> float:
-    """Return the CPU time of this process and of all below it that have ended and were waited for."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
 
 def _hot(cpus: Path, cores: Collection[int]) -> int | None:
-    """Return how often the cores, and the packages that they are in, were slowed down for their heat (Intel)."""
     folders = [cpus / f"cpu{core}" / "thermal_throttle" for core in cores]
     texts = [text_of(folder / f"{part}_throttle_count").strip() for folder in folders for part in ("core", "package")]
     counts = [int(text) for text in texts if text.isdecimal()]

@@ -132,8 +132,8 @@ def _plan(parsed: argparse.Namespace, project: "Project") -> object:
         progress=project.progress,
     )
     command = project.command("fleet", "run", str(planned.folder))
-    one = ShownFleetPlan(plan=planned.plan, times=times_of(planned.plan), command=command)
-    say(FLEET_PLAN.render(parsed.format, one, shown()))
+    shown_plan = ShownFleetPlan(plan=planned.plan, times=times_of(planned.plan), command=command)
+    say(FLEET_PLAN.render(parsed.format, shown_plan, shown()))
     return None
 
 
@@ -217,7 +217,7 @@ def _job(parsed: argparse.Namespace, project: "Project") -> object:
     shards = parsed.shards if parsed.shards is not None else max(usual_machines(planned.plan), 1)
     if shards < 1:
         raise ConfigError(f"--shards {shards}: expected a number from 1", "such as 8")
-    found = (planned.folder / PLAN).stat()
+    stat = (planned.folder / PLAN).stat()
     is_here = parsed.on == "slurm" and not parsed.python
     job = Job(
         folder=Path(os.path.realpath(planned.folder)),  # as the project: below it, whatever link led here
@@ -225,7 +225,7 @@ def _job(parsed: argparse.Namespace, project: "Project") -> object:
         limit_s=limit_s(planned.plan, shards),
         program=tuple(started_by()) if is_here else (parsed.python or "python3", *MODULE),
         working_dir=project.folder,
-        owner=(found.st_uid, found.st_gid),
+        owner=(stat.st_uid, stat.st_gid),
         trust=parsed.trust,
     )
     if parsed.on == "slurm":
@@ -262,10 +262,10 @@ def _report(parsed: argparse.Namespace, project: "Project") -> object:
     planned = load_plan(parsed.plan)
     others = getattr(parsed, "others", ())
     earlier = [earlier_answer(name) for name in parsed.since]
-    merged, taken = merge(planned, project, others)
+    merged, absorbed = merge(planned, project, others)
     answer = with_since(merged.answer, earlier)
     if others:
-        project.progress.note(f"{taken} results taken over")
+        project.progress.note(f"{absorbed} results taken over")
     where = project.command("fleet", "report", str(planned.folder))
     for name, text in FLEET.rendered_files(answer, shown(where)):
         write_atomically(planned.folder / name, text, hint=WRITABLE)

@@ -43,8 +43,7 @@ def blind(judgement: Judgement) -> str:
 def label_of(row: RowVerdict, *, memory_is_derived: bool) -> tuple[str, str]:
     """Return the label of what kept a row from being judged, and why in words; two empty texts where it was judged.
 
-    Args:
-        memory_is_derived: whether what a process may use follows from what this machine has.
+    ``memory_is_derived``: whether what a process may use follows from what this machine has.
     """
     for cell in row.cells:
         if not cell.decides or cell.status not in (Status.FAIL, Status.INCONCLUSIVE):

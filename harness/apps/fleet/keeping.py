@@ -19,7 +19,6 @@ DAY_S = 86400.0
 
 
 def status(planned: PlannedFleet) -> str:
-    """Return how much is kept, in words."""
     results = FleetResults(planned.folder / STORE)
     kept = results.status()
     sizes = {name: files.size_of(planned.folder / name) for name in (CACHE, RUNS)}
@@ -31,10 +30,7 @@ def collect(planned: PlannedFleet, days: int, *, remove: bool) -> str:
     """Return what was not used for so many days, in words; it is removed if wanted.
 
     What the plan needs stays, and so does whatever is not the fleet's own: what lies behind a link, or is called
-    otherwise than what is kept here.
-
-    Raises:
-        RunDirError: something cannot be removed.
+    otherwise than what is kept here. Raises ``RunDirError``: something cannot be removed.
     """
     keep = {unit.key for unit in planned.plan.units}
     links = [name for name in (STORE, RUNS, CACHE) if (planned.folder / name).is_symlink()]

@@ -38,9 +38,7 @@ AT_ONCE = 1000
 def export(planned: PlannedFleet, file: Path) -> int:
     """Write the results of a fleet's folder, by key, and return how many these are.
 
-    Raises:
-        ConfigError: pyarrow is not installed.
-        RunDirError: the file cannot be written.
+    Raises ``ConfigError``: pyarrow is not installed; ``RunDirError``: the file cannot be written.
     """
     try:
         import pyarrow as pa  # noqa: PLC0415  an extra
@@ -80,7 +78,6 @@ def _in_parts(results: FleetResults) -> Iterator[list[dict[str, Any]]]:
 
 
 def line_of(result: FleetResult) -> dict[str, Any]:
-    """Return a result as the columns ``TEXTS`` and ``NUMBERS``."""
     facts, content = result.facts, result.content
     timed = facts.latency.steady if facts.latency is not None else None
     load = facts.load_s or (None, None)

@@ -114,18 +114,14 @@ def plan_fleet(
 
 
 def store_of(name: str, folder: Path, cache_bytes: int = CACHE_BYTES) -> Store:
-    """Return the store of that name, for the fleet whose files lie in ``folder``."""
     return open_store(name, folder / CACHE, leave_out=(folder,), limit_bytes=cache_bytes)
 
 
 def load_plan(name: str, *, to_run: bool = False) -> PlannedFleet:
     """Return the plan in a file, or in a folder.
 
-    Args:
-        to_run: what it names will be executed: it must be this user's.
-
-    Raises:
-        RunDirError: there is none, it is damaged, of another version, or somebody else's.
+    ``to_run``: what it names will be executed: it must be this user's. Raises ``RunDirError``: there is none, it is
+    damaged, of another version, or somebody else's.
     """
     path = Path(name)
     path = (path / PLAN if path.is_dir() else path).absolute()
@@ -151,11 +147,7 @@ def _write(path: Path, plan: FleetPlan) -> None:
 
 
 def earlier_answer(name: str) -> FleetReport:
-    """Return the answer in a file, or in the folder of a fleet.
-
-    Raises:
-        RunDirError: there is none, or it is none of this version.
-    """
+    """Return the answer in a file, or in a fleet's folder. Raises ``RunDirError``: there is none of this version."""
     path = Path(name)
     path = path / ANSWER if path.is_dir() else path
     try:
@@ -209,14 +201,12 @@ def _options(options: Project) -> PlannedOptions:
 
 
 def _name_of_side(side: str, sides: Sides) -> str:
-    """Return what a side is called: as it was named; of an interpreter that is given for the side, its torch."""
     spec = sides.environments[side].spec
     named = sides.settings.old if side == "old" else sides.settings.new
     return sides.registries[side].torch if spec.release is None and spec.name in OTHER_SIDE else named
 
 
 def sides_again(plan: FleetPlan) -> list[str]:
-    """Return the words that make another command ask the same two releases in the same way."""
     planned, overrides = plan.options, plan.options.overrides
     given = {name.partition("=")[0] for name in planned.environments}
     named = {"old": plan.old, "new": plan.new, **overrides}
@@ -266,7 +256,6 @@ def _release(environment: Environment, registry: OperatorRegistry) -> str:
 
 
 def content_common(sides: Sides, profiles: Mapping[str, tuple[str, ...]]) -> Content:
-    """Return what every result depends on beside its artifact."""
     return Content(
         protocol=codec.digest([__version__, wire.PROTOCOL, worker_digest()])[:16],
         releases=sides.releases,
@@ -277,7 +266,6 @@ def content_common(sides: Sides, profiles: Mapping[str, tuple[str, ...]]) -> Con
 
 
 def settings_digest(settings: Settings) -> str:
-    """Return a digest of what is configured and may change a result: not what is tested, nor the policy."""
     limits = settings.limits
     plain = replace(
         settings,

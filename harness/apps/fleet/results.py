@@ -59,11 +59,7 @@ class KeptResults:
     """Results, the frames of the runs that made them, and faults, as they lie in a folder; nothing is written there."""
 
     def __init__(self, folder: Path) -> None:
-        """Take the folder; one that is not there holds nothing.
-
-        Raises:
-            RunDirError: it is of another version.
-        """
+        """Take the folder; one that is not there holds nothing. Raises ``RunDirError``: it is of another version."""
         self.folder = folder
         self._frames: dict[str, RunReport | None] = {}
         mark = folder / MARK
@@ -81,12 +77,10 @@ class KeptResults:
         return self.folder / RESULTS / key[:2] / f"{key}.json"
 
     def _of(self, key: str) -> list[Path]:
-        """Return the files that may hold the result under ``key``, that with most rounds of timing first."""
         first = self.path(key)
         return [*sorted(first.parent.glob(f"{key}.rounds-*.json"), reverse=True), first]
 
     def read(self, key: str) -> FleetResult | None:
-        """Return the result under ``key``; None where there is none that can be used."""
         return next((result for path in self._of(key) if (result := self.usable(path, key)) is not None), None)
 
     def holds(self, key: str) -> bool:
@@ -94,7 +88,6 @@ class KeptResults:
         return any(self._whole(path, key) for path in self._of(key))
 
     def known(self, keys: Collection[str]) -> set[str]:
-        """Return which of the keys have a result."""
         return {key for key in set(keys) if self.holds(key)}
 
     def usable(self, path: Path, key: str) -> FleetResult | None:
@@ -126,7 +119,6 @@ class KeptResults:
         return self._frames[digest]
 
     def fault(self, key: str) -> Fault | None:
-        """Return why a unit has no result; None where nothing is known."""
         try:
             fault = codec.read_json(self.folder / FAULTS / f"{key}.json", Fault)
         except RunDirError:
@@ -134,16 +126,13 @@ class KeptResults:
         return fault if fault.key == key else None
 
     def files(self) -> Iterator[tuple[Path, str]]:
-        """Yield every file that should hold a result, with the key that its name says."""
         for path in sorted((self.folder / RESULTS).glob("*/*.json")):
             yield path, path.name.partition(".")[0]
 
     def keys(self) -> set[str]:
-        """Return the keys under which files lie, whatever is in these."""
         return {key for _, key in self.files()}
 
     def faults(self) -> Iterator[Fault]:
-        """Yield every fault, by key."""
         for path in sorted((self.folder / FAULTS).glob("*.json")):
             fault = self.fault(path.stem)
             if fault is not None:
@@ -154,11 +143,7 @@ class FleetResults(KeptResults):
     """The same in a folder of one's own: results are added, and what cannot be used is removed."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the folder, made if need be.
-
-        Raises:
-            RunDirError: it cannot be written, or is of another version.
-        """
+        """Open the folder, made if need be. Raises ``RunDirError``: it cannot be written, or is of another version."""
         super().__init__(folder)
         if not os.path.lexists(folder / MARK):
             self._write(folder / MARK, codec.pretty({"version": VERSION}))
@@ -170,7 +155,6 @@ class FleetResults(KeptResults):
         codec.write_atomically(path, data, parents=True, synced=True, hint=WRITABLE)
 
     def _remove(self, path: Path) -> None:
-        """Remove a file, or a link, that lies in the folder itself."""
         if is_within(path, self.folder) and not (path.is_dir() and not path.is_symlink()):
             path.unlink(missing_ok=True)
 
@@ -194,11 +178,8 @@ class FleetResults(KeptResults):
     def save(self, result: FleetResult, frame: RunReport, *, replaces: bool = False) -> None:
         """Keep a result and the frame that it belongs to; one that is kept already stays as it is.
 
-        Args:
-            replaces: it has more rounds of timing than what is kept, and is read instead.
-
-        Raises:
-            RunDirError: the folder cannot be written.
+        ``replaces``: it has more rounds of timing than what is kept, and is read instead. Raises ``RunDirError``: the
+        folder cannot be written.
         """
         path = self.path(result.key)
         if replaces:
@@ -222,7 +203,6 @@ class FleetResults(KeptResults):
         return Costs({**DEFAULT_COSTS.seconds, **medians}, sum(map(len, seconds.values())))
 
     def _heads(self) -> dict[str, _Head]:
-        """Return what is to be counted of every result, by key."""
         heads = {}
         for path, key in self.files():
             value = self._whole(path, key) if key not in heads else b""
@@ -238,11 +218,7 @@ class FleetResults(KeptResults):
         return fault
 
     def absorb(self, other: Path) -> int:
-        """Copy what another folder knows and this one does not; return how many results that were.
-
-        Raises:
-            RunDirError: it is no folder of results, or of another version.
-        """
+        """Copy what another folder knows and this one does not; return how many results. Raises ``RunDirError``."""
         if not (other / MARK).is_file():
             raise RunDirError(
                 f"{other} holds no results of a fleet", f"name a folder in which {MARK} lies, or the one above"
@@ -262,7 +238,6 @@ class FleetResults(KeptResults):
         return len(added)
 
     def status(self) -> StoreStatus:
-        """Return how much is kept."""
         contents: list[Mapping[str, str]] = [head.content for head in self._heads().values()]
         files = [path.lstat() for path, _ in self.files()]
         oldest = min((status.st_mtime for status in files), default=None)
@@ -278,11 +253,7 @@ class FleetResults(KeptResults):
         )
 
     def collect(self, days: int, *, keep: Collection[str], remove: bool) -> tuple[int, int]:
-        """Return how many results, and bytes, were not used for so many days; these are removed if wanted.
-
-        Args:
-            keep: keys that stay whatever their age.
-        """
+        """Return how many results and bytes were not used for so many days, ``keep`` aside; remove them if wanted."""
         groups: dict[str, list[os.stat_result]] = defaultdict(list)
         for path, key in self.files():
             groups[key].append(path.lstat())

@@ -102,14 +102,7 @@ def time_more(
 ) -> ShardDone:
     """Go on timing, on the machine that ran them, the programs whose latency is undecided; rounds of before count too.
 
-    Args:
-        more_s: seconds of timing for each run that left something undecided.
-        trust: as of ``run_shard``.
-
-    Raises:
-        ConfigError: the configuration, a release or the gate is another one than when it was planned.
-        EnvironmentUnavailable: a release could not be provisioned.
-        RunDirError: another process works here, or a folder cannot be written.
+    ``more_s`` is for each run that left something undecided; the rest is as of ``run_shard``.
     """
     results = FleetResults(planned.folder / STORE)
     runner = _Shard(options, planned, results, progress, (), trust=trust)
@@ -151,17 +144,12 @@ class _Shard:
         self.runs: list[str] = []
 
     def require_same_gate(self, units: Sequence[FleetUnit]) -> None:
-        """Refuse units whose results would be kept under another key now.
-
-        Raises:
-            ConfigError: the gate is another one than when they were planned.
-        """
+        """Raise ``ConfigError`` where results would be kept under another key now: the gate is another one."""
         keys = (key_of(content_of(self._artifacts[unit.artifact], unit.examination, self._common)) for unit in units)
         if any(key != unit.key for key, unit in zip(keys, units, strict=True)):
             raise ConfigError("the gate is another one than when this was planned: its workers differ", "plan again")
 
     def run(self, units: Sequence[FleetUnit]) -> list[FleetUnit]:
-        """Run units and return those that have no result, each with a fault that says why."""
         try:
             listed = {item.path: item for item in self._store.files()} if units else {}
         except SourceFault as fault:
@@ -187,11 +175,7 @@ class _Shard:
         return unit
 
     def _declaration(self, unit: FleetUnit, listed: Mapping[str, Listed]) -> ModelDeclaration:
-        """Return the model of a unit, its files fetched; they are those that were planned.
-
-        Raises:
-            SourceFault: they are not there, or others.
-        """
+        """Return the model of a unit, its files fetched. Raises ``SourceFault``: they are gone, or not as planned."""
         artifact = self._artifacts[unit.artifact]
         serving = artifact.serving
         code = foreign_code(self._store, artifact)
@@ -258,7 +242,6 @@ class _Shard:
         return left
 
     def _run_dir(self, runs: Path, title: str) -> RunDir:
-        """Return the folder of a new run, or of one of these units whose results are not kept yet."""
         for path in sorted(runs.glob(f"*-{title}*")):
             if (path / RUN_PLAN).is_file() and not (path / KEPT).exists():
                 return RunDir.open(runs, str(path))
@@ -276,10 +259,7 @@ class _Shard:
         return replace(plan, settings=settings, groups={name: (name,) for name in full})
 
     def undecided(self) -> list[tuple[Path, list[FleetUnit]]]:
-        """Return the runs on this machine whose timing left something undecided, with the units that it is of.
-
-        Rounds of a call that was ended before it could keep them are kept first.
-        """
+        """Return the runs here whose timing left units undecided; rounds of an interrupted call are kept first."""
         units = {unit.artifact: unit for unit in self._plan.units}
         undecided = []
         for mark in sorted((self._folder / RUNS).glob(f"*/{KEPT}")):
@@ -330,11 +310,7 @@ class _Shard:
         return sum(self._rounds(unit) > before[unit.key] for unit in units)
 
     def _keep(self, units: Sequence[FleetUnit], report: RunReport, *, replaces: bool = False) -> list[FleetUnit]:
-        """Keep what a run has found; return the units of which it found nothing that can be used.
-
-        Args:
-            replaces: the units have results: those of this run count instead, and what it could not judge leaves them.
-        """
+        """Keep what a run found; return the units without a usable result. ``replaces``: results there are replaced."""
         why_blind = blind(report.judgement)
         if why_blind:
             return [self._faulty(unit, "spurious-gate", why_blind) for unit in units]
@@ -384,7 +360,6 @@ def _fetched(store: Store, listed: Mapping[str, Listed], path: str) -> Path:
 
 
 def frame_of(report: RunReport) -> RunReport:
-    """Return what a run's report says of the run and not of its models, and not of when it was made."""
     return replace(
         report,
         run="",

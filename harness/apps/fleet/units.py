@@ -47,7 +47,6 @@ class Content(NamedTuple):
 
 
 def content_of(artifact: FleetArtifact, examination: Examination, common: Content) -> dict[str, str]:
-    """Return what the result of an artifact depends on, by name."""
     asked = {name: value for name, value in asdict(artifact.serving).items() if name not in ("inputs", "profile")}
     return {
         "program": artifact.program,
@@ -70,7 +69,6 @@ def is_of(content: Mapping[str, str], artifact: FleetArtifact, plan: FleetPlan) 
 
 
 def key_of(content: Mapping[str, str]) -> str:
-    """Return the key that a result with this content is kept under."""
     return _digest(dict(content))
 
 
@@ -159,11 +157,7 @@ def examined(artifacts: Sequence[FleetArtifact], common: Content, tiers: Sequenc
 
 
 def units_of(artifacts: Iterable[FleetArtifact], costs: Costs, known: Collection[str] = ()) -> tuple[FleetUnit, ...]:
-    """Return what is run, each content once: the riskiest first, of equal risk what is cheapest.
-
-    Args:
-        known: keys whose results are kept already.
-    """
+    """Return what is run, each content once: the riskiest first, then the cheapest; ``known`` keys have results."""
     groups: dict[str, list[FleetArtifact]] = defaultdict(list)
     for artifact in artifacts:
         if artifact.key:
@@ -189,7 +183,6 @@ def _unit(key: str, group: Sequence[FleetArtifact], costs: Costs, known: bool) -
 
 
 def runs_of(units: Sequence[FleetUnit], most: int = MOST_IN_A_RUN) -> tuple[tuple[FleetUnit, ...], ...]:
-    """Return the runs that do the units: of one serving profile each, of at most ``most`` units, and not too long."""
     by_profile: dict[str, list[FleetUnit]] = defaultdict(list)
     for unit in units:
         by_profile[unit.profile].append(unit)
@@ -222,11 +215,7 @@ def shard_of(units: Sequence[FleetUnit], index: int, count: int) -> tuple[FleetU
 
 
 def read_shard(text: str) -> tuple[int, int]:
-    """Return (index, count) of ``I/N``, index from 1.
-
-    Raises:
-        ConfigError: it is no such thing.
-    """
+    """Return (index, count) of ``I/N``, index from 1. Raises ``ConfigError``: it is no such thing."""
     match = SHARD.fullmatch(text)
     index, count = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= index <= count:
@@ -235,17 +224,12 @@ def read_shard(text: str) -> tuple[int, int]:
 
 
 def seconds_of(units: Iterable[FleetUnit], run_s: float) -> float:
-    """Return how long one machine takes for what is not known of the units."""
     open_units = [unit for unit in units if not unit.known]
     return sum(unit.cost_s for unit in open_units) + run_s * len(runs_of(open_units))
 
 
 def machines_for(units: Sequence[FleetUnit], run_s: float, within_s: float) -> int:
-    """Return how many machines do the units within a time.
-
-    Raises:
-        ConfigError: no number does: one unit, and what a run costs beside it, takes longer.
-    """
+    """Return how many machines do the units within a time. Raises ``ConfigError``: one unit alone takes longer."""
     open_units = [unit for unit in units if not unit.known]
     longest = max((unit.cost_s for unit in open_units), default=0.0) + run_s
     if open_units and within_s < longest:
@@ -272,5 +256,4 @@ def times_of(plan: FleetPlan) -> tuple[tuple[int, float], ...]:
 
 
 def slowest_s(plan: FleetPlan, count: int) -> float:
-    """Return how many seconds the slowest of so many machines takes."""
     return max(seconds_of(shard_of(plan.units, index, count), plan.run_s) for index in range(1, count + 1))

@@ -27,16 +27,12 @@ NAMED = 5
 
 
 def gate(project: Project, run_name: str, *, waivers: str | None = None, baseline: str | None = None) -> Finished:
-    """Return a finished run as the policy and the waivers of today judge it; its folder stays as it is.
-
-    Args:
-        waivers: a file in place of the project's ``golden/waivers.toml``.
-    """
+    """Return a run as today's policy and ``waivers`` (a file, else the project's) judge it; nothing is changed."""
     configured = project.settings
     settings, source = configured.policy, configured.policy_file or IN_CONFIG
-    said = "".join(f" --set {text.removeprefix('policy.')}" for text in project.assignments)
-    source += f" with{said}" if said else ""
-    found = project.waivers(path=Path(waivers) if waivers is not None else None)
+    assignments = "".join(f" --set {text.removeprefix('policy.')}" for text in project.assignments)
+    source += f" with{assignments}" if assignments else ""
+    known = project.waivers(path=Path(waivers) if waivers is not None else None)
     finished = read_report(project, run_name)
     if run_name == LAST:
         _refuse_if_another_began(project.reports, finished.folder)
@@ -50,7 +46,7 @@ def gate(project: Project, run_name: str, *, waivers: str | None = None, baselin
         report,
         settings,
         {model.name: policy_of(settings, model, source=source) for model in models},
-        WaiverContext(waivers=found, ran=ran_by(report), today=clock.today()),
+        WaiverContext(waivers=known, ran=ran_by(report), today=clock.today()),
         source=source,
         notes=idle_rules(settings, models),
     )
@@ -63,25 +59,24 @@ def gate(project: Project, run_name: str, *, waivers: str | None = None, baselin
 def with_cause(finished: Finished, project: Project, id_: str, run_name: str) -> tuple[Finished, Cause]:
     """Return a run and its cause of that id: as today's policy and waivers judge it, else as it was judged then."""
     today = gate(project, str(finished.folder))
-    causes = {cause.id: (one, cause) for one in (finished, today) for cause in one.report.causes}
+    causes = {cause.id: (judged, cause) for judged in (finished, today) for cause in judged.report.causes}
     cause = cause_named([cause for _, cause in causes.values()], id_, run_name)
     return causes[cause.id]
 
 
-def _refuse_if_another_began(reports: Path, found: Path) -> None:
+def _refuse_if_another_began(reports: Path, folder: Path) -> None:
     """Refuse an older run's report where the newest run has none: a job would pass by yesterday's."""
-    newest = begun_since(reports, found)
+    newest = begun_since(reports, folder)
     if newest is None:
         return
     why, do = "it ended before that", f"finish it: compat --resume {newest.name}"
     if newest.is_running:
         why, do = "it is still running", "wait for it"
-    hint = f"{do}; or name the run to judge: gate {found.name}"
+    hint = f"{do}; or name the run to judge: gate {folder.name}"
     raise RunDirError(f"the last run, {newest.path}, has no {REPORT}: {why}", hint)
 
 
 def _with_reruns(report: RunReport, folder: Path, project: Project) -> RunReport:
-    """Return the report with commands that repeat its cells under this policy, and what is to be timed again for it."""
     regated = report.policy.regated
     changed = [change for change in regated.changes if change.now in RED] if regated is not None else []
     policy = (

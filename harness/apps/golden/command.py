@@ -65,9 +65,9 @@ def _status(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.apps.golden.records import status
     from harness.report.formats import GOLDEN_STATUS
 
-    found = status(project)
-    say(GOLDEN_STATUS.render(parsed.format, found))
-    return found
+    records = status(project)
+    say(GOLDEN_STATUS.render(parsed.format, records))
+    return records
 
 
 def _propose(parsed: argparse.Namespace, project: "Project") -> None:
@@ -101,10 +101,10 @@ def _gc(parsed: argparse.Namespace, project: "Project") -> None:
     from harness.report.documents.golden import left_over_document
     from harness.report.formats import on_terminal
 
-    found = left_over(project)
+    removable = left_over(project)
     if parsed.yes:
-        collect(project, found)
-    say(on_terminal(left_over_document(found, removed=parsed.yes), width=width(), most_lines=0))
+        collect(project, removable)
+    say(on_terminal(left_over_document(removable, removed=parsed.yes), width=width(), most_lines=0))
 
 
 ACTIONS: dict[str, Callable[[argparse.Namespace, "Project"], object]] = {

@@ -51,10 +51,8 @@ UNNAMED = "the index does not name it"
 class Proposing:
     """What became of the models of a run.
 
-    Attributes:
-        diffs: proposals that wait now, against the accepted records.
-        same: models whose accepted record says the same already.
-        left_out: (model, why there is nothing to propose).
+    ``diffs``: proposals that wait now, against the accepted records; ``same``: models whose accepted record says the
+    same already; ``left_out``: (model, why there is nothing to propose).
     """
 
     diffs: tuple[RecordDiff, ...] = ()
@@ -63,7 +61,6 @@ class Proposing:
 
 
 def propose(project: Project, run_name: str) -> Proposing:
-    """Write the golden outputs of a run as proposals; return what became of each selected model."""
     folder = find_run(project.reports, run_name, with_report=True)
     plan = RunDir(folder).load_plan()
     if plan.golden is not None:
@@ -76,14 +73,14 @@ def propose(project: Project, run_name: str) -> Proposing:
     left_out: list[tuple[str, str]] = []
     baselines = RunDir(folder).baselines()
     for model in select(plan.models, project.expression):
-        found = baselines.get(model.name)
-        outputs = _recorded(found)
-        why = _not_golden(model.name, outputs, report) or _foreign(model.name, found, folder)
-        if why or found is None or producer is None:
+        baseline = baselines.get(model.name)
+        outputs = _recorded(baseline)
+        why = _not_golden(model.name, outputs, report) or _foreign(model.name, baseline, folder)
+        if why or baseline is None or producer is None:
             left_out.append((model.name, why))
             continue
         try:
-            waits = store.propose(found.artifact, outputs, producer, plan.device, source) is not None
+            waits = store.propose(baseline.artifact, outputs, producer, plan.device, source) is not None
         except GoldenError as error:
             left_out.append((model.name, str(error)))
         else:
@@ -92,24 +89,24 @@ def propose(project: Project, run_name: str) -> Proposing:
     return Proposing(diffs=diffs, same=tuple(same), left_out=tuple(left_out))
 
 
-def _recorded(found: StoredBaseline | None) -> Outputs:
+def _recorded(baseline: StoredBaseline | None) -> Outputs:
     """Return the golden outputs of a run; empty if they, or the artifact that gave them, are gone."""
     # os.path: Path.is_file raises where a name is too long, and baselines.json may name anything
-    if found is None or not (os.path.isfile(found.artifact.path) and os.path.isdir(found.artifact.inputs_dir)):  # noqa: PTH112, PTH113
+    if baseline is None or not (os.path.isfile(baseline.artifact.path) and os.path.isdir(baseline.artifact.inputs_dir)):  # noqa: PTH112, PTH113
         return Outputs(calls={})
-    return legible_outputs(found.directory, found.artifact.model)
+    return legible_outputs(baseline.directory, baseline.artifact.model)
 
 
-def _foreign(model: str, found: StoredBaseline | None, run: Path) -> str:
+def _foreign(model: str, baseline: StoredBaseline | None, run: Path) -> str:
     """Return why what ``baselines.json`` names may not become a record: it may name any file of this user's."""
-    if found is None:
+    if baseline is None:
         return ""
-    if found.artifact.model != model:
+    if baseline.artifact.model != model:
         return f"{run.name}/{BASELINES} names the answers of another model"
-    inputs, outputs = Path(found.artifact.inputs_dir), Path(found.directory)
+    inputs, outputs = Path(baseline.artifact.inputs_dir), Path(baseline.directory)
     folders = (inputs, outputs / wire.OUTPUTS)
     recorded = [folder / name for folder in folders for name in (wire.TENSORS_INDEX, wire.TENSORS_BIN)]
-    for path in (Path(found.artifact.path), *recorded, outputs / probe_files.PACKED):
+    for path in (Path(baseline.artifact.path), *recorded, outputs / probe_files.PACKED):
         if not Path(os.path.realpath(path)).is_relative_to(run.resolve()):
             return f"{path} lies outside of {run}: a proposal is made of a run's own files"
     return ""
@@ -152,9 +149,8 @@ class Reading:
 def diff(project: Project, models: Sequence[str] = (), since: str | None = None) -> Review:
     """Return what the waiting proposals change; or, with ``since``, what changed since another golden folder.
 
-    Args:
-        models: those that are compared; empty: all that differ.
-        since: a golden folder from before, such as that of the main branch.
+    ``models``: those that are compared; empty: all that differ; ``since``: a golden folder from before, such as that of
+    the main branch.
     """
     store, reading = project.golden_store(), _reading(project)
     if since is None:
@@ -176,7 +172,6 @@ def diff(project: Project, models: Sequence[str] = (), since: str | None = None)
 
 
 def status(project: Project) -> GoldenStatus:
-    """Return the state of all records, every byte verified."""
     store = project.golden_store()
     folder = shown_path(store.folder)
     try:
@@ -300,7 +295,7 @@ def _compared(name: str, old: Kept, new: Kept, reading: Reading) -> OutputCompar
 
 
 def _sorted(diffs: Sequence[RecordDiff]) -> tuple[RecordDiff, ...]:
-    return tuple(sorted(diffs, key=lambda found: (GRAVEST_FIRST.index(found.change), found.model)))
+    return tuple(sorted(diffs, key=lambda item: (GRAVEST_FIRST.index(item.change), item.model)))
 
 
 def accept(project: Project, models: Sequence[str], reason: str) -> list[tuple[str, str]]:
@@ -320,12 +315,12 @@ def _named_proposals(project: Project, models: Sequence[str]) -> dict[str, tuple
     if not named:
         raise GoldenError("no proposal is waiting", "propose one: golden propose RUN")
     compared = {}
-    for found in diff(project, list(named)).diffs:
-        record = found.new.record if found.new is not None else ""
-        if not record.startswith(named[found.model]):
-            message = f"the proposal for {found.model} is record {record[:12]}, not {named[found.model]}"
-            raise GoldenError(message, f"look at it again: golden diff {found.model}")
-        compared[found.model] = (record, f"{found.change}: {found.words}")
+    for item in diff(project, list(named)).diffs:
+        record = item.new.record if item.new is not None else ""
+        if not record.startswith(named[item.model]):
+            message = f"the proposal for {item.model} is record {record[:12]}, not {named[item.model]}"
+            raise GoldenError(message, f"look at it again: golden diff {item.model}")
+        compared[item.model] = (record, f"{item.change}: {item.words}")
     return {name: compared[name] for name in named}
 
 
@@ -354,14 +349,13 @@ def left_over(project: Project) -> tuple[LeftOver, ...]:
     return (*_records(store, gone), *_proposals(store, declared))
 
 
-def collect(project: Project, found: Sequence[LeftOver]) -> None:
-    """Remove what was found and is left over still: another command may have accepted a record meanwhile."""
+def collect(project: Project, removable: Sequence[LeftOver]) -> None:
     store = project.golden_store()
-    if models := [item.model for item in found if item.model]:
+    if models := [item.model for item in removable if item.model]:
         store.remove(models)
     with locked(store.folder):
         still = {item.path for item in left_over(project)}
-        for item in found:
+        for item in removable:
             if not item.model and item.path in still:
                 remove(Path(item.path))
 

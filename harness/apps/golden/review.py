@@ -20,7 +20,6 @@ _MOST_NAMED = 3
 
 
 def change_of(comparison: OutputComparison) -> tuple[RecordChange, str]:
-    """Return the gravest change of a comparison, and a sentence with its numbers."""
     places = [(call, tensor) for call in comparison.calls for tensor in call.tensors]
     trees = [difference for call in comparison.calls for difference in call.tree]
     lost = len(comparison.missing_calls)
@@ -48,7 +47,6 @@ def change_of(comparison: OutputComparison) -> tuple[RecordChange, str]:
 
 
 def facts_between(old: GoldenRecord, new: GoldenRecord) -> Mapping[str, tuple[str, str]]:
-    """Return what else differs between two records: label -> (old, new)."""
     pairs = {
         "torch": (old.producer.torch, new.producer.torch),
         "revision": (_short(old.producer.git_revision), _short(new.producer.git_revision)),
@@ -68,7 +66,7 @@ def facts_between(old: GoldenRecord, new: GoldenRecord) -> Mapping[str, tuple[st
         "calls": (str(len(old.answers)), str(len(new.answers))),
         "profile": (_profile(old), _profile(new)),
     }
-    return {name: (one, other) for name, (one, other) in pairs.items() if one != other}
+    return {name: (before, other) for name, (before, other) in pairs.items() if before != other}
 
 
 def _short(digest: str | None) -> str:
@@ -94,7 +92,6 @@ def _input_sets(record: GoldenRecord) -> str:
 
 
 def _inputs(record: GoldenRecord) -> str:
-    """Return a digest of the inputs' lines, which contain the digests of the bytes."""
     return hashlib.sha256(json.dumps(record.inputs, sort_keys=True).encode()).hexdigest()
 
 
@@ -117,13 +114,8 @@ def compare_records(
     """Return every difference between what two records of ``model`` hold.
 
     Samples are compared as samples: ``TensorMetrics.sampled`` if the whole tensors are not known to be equal. Tensors
-    whose whole has another shape differ in structure, whatever the shape of their samples.
-
-    Args:
-        precision, unordered: see ``compare_outputs``.
-
-    Raises:
-        DecodeError: a record is damaged.
+    whose whole has another shape differ in structure, whatever the shape of their samples. ``precision``,
+    ``unordered``: see ``compare_outputs``. Raises ``DecodeError``: a record is damaged.
     """
     ours, theirs = _wholes(old), _wholes(new)
     comparison = compare_outputs(
@@ -148,7 +140,6 @@ def compare_records(
 
 
 def _wholes(outputs: Outputs) -> Mapping[Place, Mapping[str, Any]]:
-    """Return the spec of every tensor, by its place."""
     return {(key, path): spec for key, tree in outputs.calls.items() for path, spec in leaves(tree)}
 
 
@@ -161,10 +152,7 @@ def _whole(spec: Mapping[str, Any]) -> tuple[list[int], str]:
 def _with_whole_shapes(
     outputs: Outputs, own: Mapping[Place, Mapping[str, Any]], other: Mapping[Place, Mapping[str, Any]]
 ) -> Outputs:
-    """Return the outputs with the shape of the whole tensor in every spec where the two wholes differ in shape.
-
-    The bytes no longer fit then, but leaves of different shapes are never decoded.
-    """
+    """Return the outputs with whole shapes in specs that differ there; leaves of unlike shapes are never decoded."""
     moved = {
         place: _whole(own[place])[0]
         for place in own.keys() & other.keys()

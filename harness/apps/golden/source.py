@@ -19,11 +19,8 @@ from harness.project import Project
 class GoldenSource:
     """Models with golden outputs of their own.
 
-    Attributes:
-        folder: where they lie, for ``Plan.golden``.
-        models: those of the selected ones that have any.
-        computes_in: what bundles say of the dtypes in which they compute.
-        notes: what a reader must know about them.
+    ``folder``: where they lie, for ``Plan.golden``; ``computes_in``: what bundles say of the dtypes in which they
+    compute.
     """
 
     folder: str
@@ -35,11 +32,7 @@ class GoldenSource:
 def golden_source(
     models: Sequence[ModelDeclaration], project: Project, store: Records, device: str, profile: ServingProfile
 ) -> GoldenSource | None:
-    """Return what replaces the old environment; None where that environment answers itself.
-
-    Args:
-        store: the golden records that ``--golden`` names.
-    """
+    """Return what replaces the old environment, None without; ``store``: the records that ``--golden`` names."""
     bundles = [model for model in models if model.given is not None and model.given.bundle]
     if project.golden is not None:
         if bundles:
@@ -59,14 +52,13 @@ def golden_source(
 
 
 def records_of(plan: Plan, project: Project) -> Records:
-    """Return the source of a plan's golden outputs."""
     bundles = BundleStore(plan.models)
     return bundles if plan.golden is not None and bundles.names() else project.golden_store(plan.golden)
 
 
 def _old_is_named(project: Project) -> bool:
-    said = {**assigned(project.assignments), **project.overrides}
-    return "old" in said or any(given.partition("=")[0] == "old" for given in project.environments)
+    assigned_keys = {**assigned(project.assignments), **project.overrides}
+    return "old" in assigned_keys or any(given.partition("=")[0] == "old" for given in project.environments)
 
 
 def _records(
@@ -74,19 +66,21 @@ def _records(
 ) -> GoldenSource:
     assert project.golden is not None
     names = store.names()
-    found = tuple(model for model in models if model.name in names)
-    if not found:
+    recorded = tuple(model for model in models if model.name in names)
+    if not recorded:
         what = "no selected model has a golden record"
         if not (project.folder / project.golden).is_dir():
             what = f"there is no folder {project.golden}"
         raise GoldenError(what, "propose some: golden propose RUN")
-    made = {f"record of {model.name}": store.record(model.name) for model in found}
+    made = {f"record of {model.name}": store.record(model.name) for model in recorded}
     _require_device(made, device, "propose records from a run")
-    profiles = {model.name: record.profile for model, record in zip(found, made.values(), strict=True)}
-    skipped = len(models) - len(found)
+    profiles = {model.name: record.profile for model, record in zip(recorded, made.values(), strict=True)}
+    skipped = len(models) - len(recorded)
     note = f"{skipped} of {len(models)} selected models have no golden record and were not tested"
     return GoldenSource(
-        folder=project.golden, models=found, notes=(*((note,) if skipped else ()), *_other_profiles(profiles, profile))
+        folder=project.golden,
+        models=recorded,
+        notes=(*((note,) if skipped else ()), *_other_profiles(profiles, profile)),
     )
 
 
@@ -98,11 +92,11 @@ def _bundles(models: Sequence[ModelDeclaration], device: str, profile: ServingPr
         folder=str(Path(models[0].package_root)),
         models=tuple(models),
         computes_in={
-            name: found.declared.computes_in
-            for name, found in described.items()
-            if found.declared.computes_in is not None
+            name: record.declared.computes_in
+            for name, record in described.items()
+            if record.declared.computes_in is not None
         },
-        notes=_other_profiles({name: found.profile for name, found in described.items()}, profile),
+        notes=_other_profiles({name: record.profile for name, record in described.items()}, profile),
     )
 
 
@@ -116,9 +110,12 @@ def _require_device(made: Mapping[str, Provenance], device: str, again: str) -> 
 
 
 def _other_profiles(made: Mapping[str, ServingProfile | None], profile: ServingProfile) -> tuple[str, ...]:
-    """Return a note on models whose golden outputs were made under other settings than this run's."""
     here = replace(profile, name="", env={})
-    others = [name for name, found in made.items() if found is not None and replace(found, name="", env={}) != here]
+    others = [
+        name
+        for name, profile_made in made.items()
+        if profile_made is not None and replace(profile_made, name="", env={}) != here
+    ]
     if not others:
         return ()
     what = f"the golden outputs of {first_few(others, 3)} were made under another serving profile"

@@ -20,9 +20,8 @@ SIDES: tuple[Literal["old", "new"], ...] = ("old", "new")
 
 
 def inspect(project: Project, names: Sequence[str]) -> Inspection:
-    """Return what the files are and hold, and what the releases that were named will do with them."""
-    found = find_files(names)
-    wanted = [file for file in found if file.named or not is_request_file(file.path)] or found
+    files_named = find_files(names)
+    wanted = [file for file in files_named if file.named or not is_request_file(file.path)] or files_named
     registries = _registries(project)
     across = {} if registries else {release: known_registry(release) for release in known()}
     progress = project.progress
@@ -33,7 +32,9 @@ def inspect(project: Project, names: Sequence[str]) -> Inspection:
         files.append(inspect_file(path, registries, memory, within=within, across=across))
         progress.step()
     progress.finish()
-    return Inspection(releases={side: found.torch for side, found in registries.items()}, files=tuple(files))
+    return Inspection(
+        releases={side: files_named.torch for side, files_named in registries.items()}, files=tuple(files)
+    )
 
 
 def _registries(project: Project) -> dict[str, OperatorRegistry]:

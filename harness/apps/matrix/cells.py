@@ -41,7 +41,6 @@ def matrix_rows(plan: Plan, releases: Sequence[Release], golden_in: Release, eff
 
 
 def matrix_cells(rows: Sequence[Row], releases: Sequence[Release], effects: Effects) -> tuple[MatrixCell, ...]:
-    """Return every cell, by exporter, loader and model; one loader after the other does all its work."""
     cells: dict[tuple[str, str, str], MatrixCell] = {}
     for loader in releases:
         work: list[tuple[Row, Export]] = []

@@ -53,6 +53,6 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.report.formats import MATRIX
     from harness.verdict.matrix import judge_matrix
 
-    found, folder = matrix(project, parsed.named, parsed.golden_in, fresh=parsed.fresh)
-    say(MATRIX.render(parsed.format, found, shown(shown_path(folder))))
-    return judge_matrix(found).outcome
+    result, folder = matrix(project, parsed.named, parsed.golden_in, fresh=parsed.fresh)
+    say(MATRIX.render(parsed.format, result, shown(shown_path(folder))))
+    return judge_matrix(result).outcome

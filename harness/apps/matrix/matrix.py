@@ -28,15 +28,10 @@ PASSED_ON = tuple(name for name in command_words.REPEATED if name != command_wor
 def matrix(
     project: Project, releases: Sequence[str], golden_in: str | None = None, *, fresh: bool = False
 ) -> tuple[Matrix, Path]:
-    """Run what is not known yet of the matrix over ``releases``, the configured ones if none is named.
+    """Run what is not known yet of the matrix over ``releases``; return it and the folder that keeps its results.
 
-    Returns:
-        The matrix, and the folder that keeps its results.
-
-    Args:
-        golden_in: the release whose answers are the golden ones of artifacts that are given; without one
-            the configured old release where it is among them, else the first.
-        fresh: whether what earlier runs found is asked again.
+    ``golden_in``: the release whose answers are the golden ones of artifacts that are given; by default the configured
+    old release where it is among them, else the first. ``fresh``: whether what earlier runs found is asked again.
     """
     settings = project.settings
     named = _named(releases or project.table.get("releases", ()), project)
@@ -45,13 +40,13 @@ def matrix(
     plan = plan_of_probes(project, project.selected(), settings, old=first, new=last)
     with RunDir.shared(project.answers) as store:
         try:
-            found = _asked(plan, named, home, store, project, fresh=fresh)
+            result = _asked(plan, named, home, store, project, fresh=fresh)
         except KeyboardInterrupt:
             project.progress.note("interrupted; finished results are kept, and the same command goes on with them")
             raise
-        for name, data in MATRIX.rendered_files(found, Shown(directory=shown_path(store.path))):
+        for name, data in MATRIX.rendered_files(result, Shown(directory=shown_path(store.path))):
             store.write(name, data)
-    return found, store.path
+    return result, store.path
 
 
 def _asked(
@@ -119,7 +114,7 @@ class _Named:
 
 def _named(texts: Sequence[str], project: Project) -> dict[str, _Named]:
     """Return the releases by their names in the matrix: in full, or the NAME of an ``--env``."""
-    found: dict[str, _Named] = {}
+    by_name: dict[str, _Named] = {}
     for text, spec in project.releases(texts).items():
         options = (
             *((command_words.ENV, argument) for argument in project.interpreters_for(text)),
@@ -127,11 +122,11 @@ def _named(texts: Sequence[str], project: Project) -> dict[str, _Named]:
         )
         words = tuple((name, command_words.from_anywhere(name, value, str(Path.cwd()))) for name, value in options)
         name = spec.release or text
-        found[name] = _Named(text=text, name=name, spec=spec, words=words)
-    if len(found) < 2:
-        which = f"only {', '.join(found)}" if found else "no release"
+        by_name[name] = _Named(text=text, name=name, spec=spec, words=words)
+    if len(by_name) < 2:
+        which = f"only {', '.join(by_name)}" if by_name else "no release"
         raise ConfigError(f"a matrix needs two releases, and {which} is named", "such as --releases 2.1.2 2.6.0")
-    return found
+    return by_name
 
 
 def _home(golden_in: str | None, releases: Mapping[str, _Named], production: str) -> str:

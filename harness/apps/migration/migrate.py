@@ -49,19 +49,12 @@ def migrate(
 ) -> tuple[Migration, str]:
     """Return what becomes of each artifact outside of TorchScript, and the folder that keeps it, as one would type it.
 
-    What is known already is not run again.
-
-    Args:
-        project: ``--old`` names the release whose TorchScript answers are the golden ones, ``--new`` the one that
-            converts; without it the newest configured one does.
-        releases: others in which the programs are loaded and run.
-        package: whether packages of AOTInductor are made as well: that compiles for minutes.
-        fresh: whether what earlier runs found is asked again.
-        rewrite: whether rewrites are tried on what is not convertible.
-        explain: whether the smallest part that is not convertible is looked for, in one artifact of each cause.
-        manifest: a ``fleet.toml``, of which owners are taken.
+    What is known already is not run again. ``project``: ``--old`` names the release whose TorchScript answers are the
+    golden ones, ``--new`` the one that converts; without it the newest configured one does; ``package``: whether
+    packages of AOTInductor are made as well: that compiles for minutes; ``explain``: whether the smallest part that is
+    not convertible is looked for, in one artifact of each cause.
     """
-    said = load_fleet_manifest(Path(manifest), file=manifest) if manifest is not None else FleetManifest()
+    owners = load_fleet_manifest(Path(manifest), file=manifest) if manifest is not None else FleetManifest()
     settings = project.settings
     configured: Sequence[str] = project.table.get("releases", ())
     given = project.sides_given
@@ -87,20 +80,19 @@ def migrate(
                 fresh=fresh,
                 rewrite=rewrite,
                 explain=explain,
-                said=said,
+                said=owners,
             )
-            found = _run(asked, project, store)
+            migration = _run(asked, project, store)
         except KeyboardInterrupt:
             project.progress.note("interrupted; finished results are kept, and the same command goes on with them")
             raise
         folder = shown_path(store.path)
-        for name, data in MIGRATION.rendered_files(found, Shown(directory=folder)):
+        for name, data in MIGRATION.rendered_files(migration, Shown(directory=folder)):
             store.write(name, data)
-    return found, folder
+    return migration, folder
 
 
 def _of_torchscript(plan: Plan) -> Plan:
-    """Return the plan without what has left TorchScript already, which a note names."""
     left = [model for model in plan.models if model.kind is not ArtifactKind.TORCHSCRIPT]
     notes = [f"{model.name} is {model.kind.words} already (left out)" for model in left]
     models = tuple(model for model in plan.models if model not in left)
@@ -163,8 +155,8 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
         progress.stage("read what was written", len(tried))
         owners, idle = _owners(plan.models, asked.said)
         models = [
-            replace(model, horizon=_horizon(one, row, releases, progress), owner=owners.get(one.model, ""))
-            for one, model in zip(tried, models, strict=True)
+            replace(model, horizon=_horizon(item, row, releases, progress), owner=owners.get(item.model, ""))
+            for item, model in zip(tried, models, strict=True)
         ]
         progress.finish()
         return Migration(
@@ -197,11 +189,10 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
 
 
 def _races(tried: Sequence[Tried], models: Sequence[MigratedModel], made_by: Release) -> Iterator[str]:
-    """Yield what packages are known to suffer from in the release that made them, where any was made."""
     rewritten = (step for model in models for attempt in model.rewrites for step in attempt.steps)
-    if any(one.compiled is not None for one in tried) or any(step.name == "package" for step in rewritten):
-        told = {name for one in tried for way in one.served for name in way.mitigation}
-        yield from race_notes(made_by.name, made_by.fingerprint.torch, told)
+    if any(item.compiled is not None for item in tried) or any(step.name == "package" for step in rewritten):
+        seen_to_fix = {name for item in tried for way in item.served for name in way.mitigation}
+        yield from race_notes(made_by.name, made_by.fingerprint.torch, seen_to_fix)
 
 
 def _row(plan: Plan, old: Release, releases: Sequence[Release], effects: Effects) -> Row:
@@ -219,7 +210,6 @@ def _in_both(answered: Answered, old: Release, new: Release) -> Answered:
 
 
 def _horizon(tried: Tried, row: Row, releases: Sequence[Release], progress: Progress) -> Horizon | None:
-    """Return how long an artifact, and the program that was made of it, still load."""
     program = None
     if tried.program is not None:
         folder = os.path.realpath(Path(tried.program.path).parent)
@@ -227,22 +217,22 @@ def _horizon(tried: Tried, row: Row, releases: Sequence[Release], progress: Prog
     progress.step(tried.model)
     registries = {release.name: release.registry for release in releases if release.registry is not None}
     converted = tried.conversion.models if tried.conversion is not None else ()
-    loaded = {tried.release} if any(one.load_ns is not None for one in converted) else set()
+    loaded = {tried.release} if any(result.load_ns is not None for result in converted) else set()
     return horizon(
         row.read.get(tried.model),
         program,
         registries,
         row.release.registry,
         loaded=loaded | ({row.release.name} if not tried.stopped[0] else set()),  # which has answered its requests
-        program_loaded={one.release for one in tried.answers if one.load.load_ns is not None},
+        program_loaded={result.release for result in tried.answers if result.load.load_ns is not None},
     )
 
 
-def _owners(models: Sequence[ModelDeclaration], said: FleetManifest) -> tuple[Mapping[str, str], tuple[str, ...]]:
+def _owners(models: Sequence[ModelDeclaration], manifest: FleetManifest) -> tuple[Mapping[str, str], tuple[str, ...]]:
     """Return whose each model is, and notes on what the manifest says of none; a pattern means the path of its file."""
     paths = {model.name: _path_of(model) for model in models}
-    owners = {name: str(said.of(path).get("owner", "")) for name, path in paths.items()}
-    return owners, said.idle([path] for path in paths.values())
+    owners = {name: str(manifest.of(path).get("owner", "")) for name, path in paths.items()}
+    return owners, manifest.idle([path] for path in paths.values())
 
 
 def _path_of(model: ModelDeclaration) -> str:

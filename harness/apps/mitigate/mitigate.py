@@ -61,12 +61,9 @@ def mitigate(
 ) -> Searched[MitigationResult]:
     """Find the settings that mitigate one cell of a model, and write ``mitigate.json`` into a run of its own.
 
-    Args:
-        model: its name; may be left out where there is only one.
-        selected: a cell of a finished run, in place of ``model`` and releases; that run's report tells of it from now
-            on.
-        scenario: of the cell of ``model``.
-        pairs: whether pairs of settings are tried also where one setting mitigates.
+    ``model`` may be left out where there is only one; ``selected``: a cell of a finished run, in place of ``model`` and
+    releases, whose report tells of it from now on; ``scenario``: of the cell of ``model``; ``pairs``: whether pairs of
+    settings are tried also where one mitigates.
     """
     subject: Subject | None = None
 
@@ -90,13 +87,13 @@ def mitigate(
             run_dir.write(SUBJECT, codec.canonical(subject))
         with pipeline.provisioned(plan, sides(plan), run_dir, project) as (effects, first):
             known = verified_rewrites(cell) if cell is not None else ()
-            found = _answer(subject, _judged(subject, first, effects), effects, known)
+            result = _answer(subject, _judged(subject, first, effects), effects, known)
             project.progress.finish()
-        run_dir.write(RESULT, codec.pretty(found))
+        run_dir.write(RESULT, codec.pretty(result))
         if cell is not None:
             path = os.path.relpath(run_dir.path / RESULT, cell.folder)
-            keep_explanation(cell, by_mitigations(cell.cell.id, found, path=path), project.progress)
-        return Searched(found=found, folder=run_dir.path)
+            keep_explanation(cell, by_mitigations(cell.cell.id, result, path=path), project.progress)
+        return Searched(found=result, folder=run_dir.path)
 
 
 def _judged(subject: Subject, first: Provisioned, effects: Effects) -> Attributed:
@@ -115,9 +112,9 @@ def _answer(subject: Subject, facts: Attributed, effects: Effects, known: tuple[
         effects = replace(effects, end_ns=effects.end_within(SLOW_S))
     cells = {cell.scenario: cell for cell in facts.verdicts[subject.model]}
     cell = cells.get(subject.scenario)
-    found = search(subject.model, facts, effects, scenario=subject.scenario, pairs=subject.pairs)
-    rewrites = known or _rewritten(subject, found, facts, effects)
-    answer, why = answer_of(cell, found.mitigations, searched=found.cell is not None, rewrites=rewrites)
+    searched = search(subject.model, facts, effects, scenario=subject.scenario, pairs=subject.pairs)
+    rewrites = known or _rewritten(subject, searched, facts, effects)
+    answer, why = answer_of(cell, searched.mitigations, searched=searched.cell is not None, rewrites=rewrites)
     elsewhere = [
         f"it fails in the scenario {other.scenario} as well: mitigate --scenario {other.scenario}"
         for other in cells.values()
@@ -132,32 +129,38 @@ def _answer(subject: Subject, facts: Attributed, effects: Effects, known: tuple[
         scenario=subject.scenario,
         words=scenario.words if scenario is not None else subject.scenario,
         answer=answer,
-        symptom=tuple(finding.message for finding in cell.findings) if found.cell is not None and cell else (),
-        mitigations=found.mitigations,
+        symptom=tuple(finding.message for finding in cell.findings) if searched.cell is not None and cell else (),
+        mitigations=searched.mitigations,
         rewrites=rewrites,
-        price_note=found.price_note,
-        ended=found.ended,
+        price_note=searched.price_note,
+        ended=searched.ended,
         notes=(
             *((why,) if why else ()),
-            *found.notes,
+            *searched.notes,
             *by_whom,
             *elsewhere,
-            *_reproduced(subject, found, facts, effects),
+            *_reproduced(subject, searched, facts, effects),
         ),
     )
 
 
-def _rewritten(subject: Subject, found: MitigationSearch, facts: Attributed, effects: Effects) -> tuple[Rewritten, ...]:
+def _rewritten(
+    subject: Subject, searched: MitigationSearch, facts: Attributed, effects: Effects
+) -> tuple[Rewritten, ...]:
     """Return the rewrites of the guilty operators that were tried; none where a setting helps, or nothing is red."""
-    if found.cell is None or subject.scenario not in REPRODUCED or any(tried.mitigates for tried in found.mitigations):
+    if (
+        searched.cell is None
+        or subject.scenario not in REPRODUCED
+        or any(tried.mitigates for tried in searched.mitigations)
+    ):
         return ()
     bisected = bisect(subject.model, facts, effects, reproduce=False, mitigations=False, scenario=subject.scenario)
     return bisected.rewrites
 
 
-def _reproduced(subject: Subject, found: MitigationSearch, facts: Attributed, effects: Effects) -> Sequence[str]:
+def _reproduced(subject: Subject, searched: MitigationSearch, facts: Attributed, effects: Effects) -> Sequence[str]:
     """Make a reproducer where one process and one model show it; return its place, and how it shows the mitigations."""
-    if found.cell is None:
+    if searched.cell is None:
         return ()
     if subject.scenario not in REPRODUCED:
         return ("no reproducer: one is made of what a model shows by itself",)
@@ -167,14 +170,14 @@ def _reproduced(subject: Subject, found: MitigationSearch, facts: Attributed, ef
         facts,
         effects,
         symptom=REPRODUCED[subject.scenario],
-        mitigations=found.mitigations,
+        mitigations=searched.mitigations,
         why=NOT_REDUCED,
     )
     if not made.folder:
         return (f"no reproducer: {made.note}",)
     mitigated = (
         "; its issue.md names the options that show the mitigations"
-        if any(tried.mitigates for tried in found.mitigations)
+        if any(tried.mitigates for tried in searched.mitigations)
         else ""
     )
     where = shown_path(effects.run_dir.path / made.folder)
@@ -189,11 +192,7 @@ def _of_model(project: Project, scenario: str) -> Plan:
 
 
 def _about(plan: Plan, subject: Subject, model: ModelDeclaration, *, waits: bool = False) -> Plan:
-    """Return the plan for one model and the server group that it is in: a mitigation must break none of them.
-
-    Args:
-        waits: whether the deadline was asked for, and is kept whatever it is.
-    """
+    """Return the plan for one model and its server group, which nothing may break; ``waits``: as of ``searching``."""
     group, members = next((group, names) for group, names in plan.groups.items() if subject.model in names)
     models = tuple(model if item.name == model.name else item for item in plan.models if item.name in members)
     refuse_changed(models, "mitigate")

@@ -25,10 +25,7 @@ from harness.verdict.inputs import inputs_words
 
 
 def pack(project: Project, into: Path) -> Packing:
-    """Export or take over the selected models in the old release, ask it for golden outputs, and write the bundles.
-
-    What the workers left is kept where a model could not be packed, or an error may point to it.
-    """
+    """Let the old release answer the selected models, and write bundles; what workers left stays where one failed."""
     plan = _plan(project)
     assert plan.old is not None
     name = plan.old.release or "old"

@@ -17,7 +17,6 @@ READ = 12
 
 
 def read_baseline(project: Project, name: str) -> RunReport:
-    """Return the report of an earlier run: a run, ``last``, a folder with a report (of CI's artifacts), or the file."""
     path = _report_file(project, name)
     try:
         data = path.read_bytes()
@@ -59,20 +58,17 @@ def _report_file(project: Project, name: str) -> Path:
 
 
 def earlier_runs(report: RunReport, folder: Path) -> tuple[RunOutline, ...]:
-    """Return the earlier runs of the same pair that stand beside ``folder``, the oldest first.
-
-    What cannot be read is no run.
-    """
+    """Return the earlier runs of the same pair beside ``folder``, the oldest first; what cannot be read is no run."""
     try:
         names = sorted((path for path in folder.resolve().parent.iterdir() if path.name < folder.name), reverse=True)
     except OSError:
         return ()
-    found = []
+    outlines = []
     for path in [path / REPORT for path in names if (path / REPORT).is_file()][:READ]:
         try:
             known = read_outline(path.read_bytes())
         except OSError:
             continue
         if known is not None and (known.old, known.new) == (report.old.name, report.new.name):
-            found.append(known)
-    return tuple(sorted(found, key=lambda run: run.started_at))
+            outlines.append(known)
+    return tuple(sorted(outlines, key=lambda run: run.started_at))

@@ -28,10 +28,7 @@ from harness.verdict.commands import at_home
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """A finished run: its report and its folder, and a version matrix that somebody wants to see beside it.
-
-    ``project`` is the folder of the project whose models it judged.
-    """
+    """A finished run: its report, its folder, the folder of its project, and a matrix that is shown beside it."""
 
     report: RunReport
     folder: Path
@@ -40,11 +37,7 @@ class Finished:
 
 
 def stored_report(folder: Path, *, program: str = "") -> RunReport:
-    """Return the report of a finished run, with what searches have found about its cells since.
-
-    Args:
-        program: what its commands begin with here, see ``own_command``; empty: as it says itself.
-    """
+    """Return a finished run's report with explanations made since; ``program`` begins its commands, if given."""
     path = folder / REPORT
     if not path.is_file():
         search = RunDir(folder).search
@@ -84,10 +77,7 @@ def shown_run(finished: Finished) -> ShownRun:
 
 
 def write_reports(finished: Finished, run_dir: RunDir) -> tuple[str, ...]:
-    """Write the report of a run in every form that a run leaves; return a note for each form that could not be made.
-
-    ``report.json`` comes first, and survives whatever becomes of the forms that can be made of it again.
-    """
+    """Write every form of a run's report, ``report.json`` first; return a note for each that could not be made."""
     run, how = shown_run(finished), Shown(directory=shown_path(run_dir.path))
     notes = []
     for form, name in RUN.files.items():
@@ -115,21 +105,18 @@ def declared_at(report: RunReport, folder: Path, project: Path) -> Mapping[str, 
     """
     root = _repository(project.resolve())
     folders = _folders(folder)
-    found = {}
+    places = {}
     for model in report.models:
         path, _, line = model.where.rpartition(":")
         named = Path(folders.get(model.model) or project) / (path if line.isdecimal() else model.where)
         place = _file(named) if model.where else None
         if place is not None and place.is_relative_to(root):
-            found[model.model] = str(place.relative_to(root)) + (f":{line}" if path and line.isdecimal() else "")
-    return found
+            places[model.model] = str(place.relative_to(root)) + (f":{line}" if path and line.isdecimal() else "")
+    return places
 
 
 def _file(path: Path) -> Path | None:
-    """Return the file at a path, or None; a report from elsewhere may name what cannot be a file name.
-
-    A link that leads to itself is none: ``Path.resolve`` raises ``RuntimeError`` there, before Python 3.13.
-    """
+    """Return the file at a path, or None; a looping link is none: ``resolve`` raises there before Python 3.13."""
     try:
         place = Path(os.path.realpath(path))
         return place if place.is_file() else None
@@ -143,7 +130,6 @@ def _repository(project: Path) -> Path:
 
 
 def _folders(folder: Path) -> dict[str, str]:
-    """Return model -> the folder that its declaration is relative to; empty without a plan."""
     try:
         plan = codec.read_json(folder / PLAN, Plan)
     except RunDirError:

@@ -31,19 +31,19 @@ def read_trace(folder: Path) -> RunTrace:
 def _probes(folder: Path) -> Iterator[ProcessTrace]:
     for probe in probe_files.folders(folder):
         try:
-            found = codec.read_json(probe / probe_files.RESULT, ProbeResult, read=probe_files.read_result)
+            result = codec.read_json(probe / probe_files.RESULT, ProbeResult, read=probe_files.read_result)
         except RunDirError:
             continue
-        proof = found.evidence.proof if found.evidence is not None else None
+        proof = result.evidence.proof if result.evidence is not None else None
         yield ProcessTrace(
             name=f"probes/{probe.name}",
-            side=found.side,
-            title=_asked(_request(probe), found.side),
-            outcome=found.outcome,
-            spans=tuple(found.spans),
-            samples=tuple(_samples(found.evidence)) if found.evidence is not None else (),
+            side=result.side,
+            title=_asked(_request(probe), result.side),
+            outcome=result.outcome,
+            spans=tuple(result.spans),
+            samples=tuple(_samples(result.evidence)) if result.evidence is not None else (),
             hang=proof.kind.value if proof is not None else "",
-            contexts=found.contexts,
+            contexts=result.contexts,
         )
 
 
@@ -64,10 +64,10 @@ def _benchmarks(folder: Path) -> Iterator[ProcessTrace]:
 
 def _request(folder: Path) -> Mapping[str, Any]:
     try:
-        found = from_json(probe_files.read(folder, wire.REQUEST))
+        request = from_json(probe_files.read(folder, wire.REQUEST))
     except (OSError, RunDirError, JsonError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return request if isinstance(request, dict) else {}
 
 
 def _asked(request: Mapping[str, Any], side: str) -> str:

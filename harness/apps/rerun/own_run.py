@@ -30,8 +30,6 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Searched(Generic[T]):
-    """What was found, and the folder of the run."""
-
     found: T
     folder: Path
 
@@ -48,11 +46,8 @@ def own_run(
 ) -> Iterator[tuple[RunDir, Plan, SelectedCell | None]]:
     """Yield the folder of a run, its plan and the cell that it is about: a new run, or the one ``--resume`` names.
 
-    An interrupted one is kept, an empty one is not.
-
-    Args:
-        planned: returns the plan of a new one, and the name of its model.
-        more: further options of the command, as they were typed; refused beside ``--resume``.
+    An interrupted one is kept, an empty one is not. ``planned``: returns the plan of a new one, and the name of its
+    model; ``more``: further options of the command, as they were typed; refused beside ``--resume``.
     """
     if project.resume is not None:
         refuse_beside_resume(project, verb, more, model=model, selected=selected)
@@ -92,7 +87,6 @@ def refuse_golden(project: Project, verb: str) -> None:
 
 
 def refuse_golden_run(selected: SelectedCell, verb: str) -> None:
-    """Refuse a cell of a run that had no old release."""
     if selected.plan.old is None:
         raise ConfigError(
             f"{selected.folder.name} was judged by golden records", f"name the old release: {verb} --model --old --new"
@@ -110,11 +104,7 @@ def one_model(plan: Plan, name: str | None, *, what: str) -> ModelDeclaration:
 
 
 def searching(settings: Settings, *, waits: bool) -> Settings:
-    """Return the settings with the deadlines of a search, which asks often.
-
-    Args:
-        waits: whether the deadline was asked for, and is kept whatever it is.
-    """
+    """Return the settings with a search's deadlines; ``waits``: one was asked for and is kept whatever it is."""
     deadlines = settings.deadlines
     if waits or deadlines.floor_s != Deadlines().floor_s:
         return settings

@@ -26,7 +26,6 @@ RED, UNDECIDED = "red", "undecided"
 
 
 def rerun(project: Project, run_name: str, cell_id: str) -> Finished:
-    """Repeat one cell of a finished run, with fresh probes, in a folder below that run."""
     folder = find_run(project.reports, run_name, with_report=True)
     cell = parse_cell_id(cell_id)
     plan = RunDir(folder).load_plan()
@@ -38,24 +37,21 @@ def rerun(project: Project, run_name: str, cell_id: str) -> Finished:
 def rerun_all(project: Project, run_name: str, which: str, *, cause: bool = False) -> Finished:
     """Repeat several cells of a finished run in one new run below it, which has one report.
 
-    What is red or undecided is what the policy and the waivers that are given make of the run; a cause may also be one
-    that ``gate`` names, of today's.
-
-    Args:
-        which: ``RED`` or ``UNDECIDED``; or the id of a cause, where ``cause``.
+    ``which`` is ``RED`` or ``UNDECIDED`` by the policy and the waivers that are given, or, with ``cause``, the id of
+    one, which may be today's as ``gate`` names it.
     """
     judged = bool(project.policy_file or project.assignments)
     finished = gate(project, run_name) if judged else read_report(project, run_name)
     of_all = False
     if cause:
-        finished, found = with_cause(finished, project, which, run_name)
+        finished, cause_named = with_cause(finished, project, which, run_name)
         timed = [
             cell.cell
             for cell in finished.report.judgement.cells
-            if cell.model in found.models and cell.scenario == TIMING
+            if cell.model in cause_named.models and cell.scenario == TIMING
         ]
-        of_all = not found.cells  # what all models share is in no single cell
-        ids: Sequence[str] = found.cells or timed
+        of_all = not cause_named.cells  # what all models share is in no single cell
+        ids: Sequence[str] = cause_named.cells or timed
     else:
         ids = [cell.cell for cell in finished.report.judgement.cells if _is(cell, which)]
     report, folder = finished.report, finished.folder
@@ -85,11 +81,7 @@ def _repeat(
     title: str,
     of_all: bool = False,
 ) -> Finished:
-    """Run a plan of the models and scenarios of these cells, in a folder below that of their run.
-
-    Args:
-        of_all: what is asked is what they share, and no cell by itself.
-    """
+    """Run a plan of these cells in a folder below their run; ``of_all``: they are asked for what they share."""
     if not project.trusted:
         require_own(folder)
     plan = replace(plan, models=tuple(as_kept(item, folder) for item in plan.models))

@@ -42,7 +42,6 @@ class SelectedCell:
 
     @property
     def model(self) -> ModelDeclaration:
-        """The cell's model, its file as the run has kept it."""
         return as_kept(find_model(self.plan.models, self.cell.model), self.folder)
 
 
@@ -60,10 +59,8 @@ def selected_cell(
 ) -> SelectedCell | None:
     """Return the cell that a command line names; None where it names none.
 
-    Args:
-        verb: the command, for messages.
-        run, cell: RUN and CELL_ID; ``key``: of ``--cell``, of RUN if that is there, else of the last run with a report.
-        model: of ``--model``.
+    ``run`` and ``cell``: RUN and CELL_ID; ``key``: of ``--cell``, of RUN if that is there, else of the last run with a
+    report; ``model``: of ``--model``.
     """
     if run is None and key is None:
         return None
@@ -88,7 +85,6 @@ def selected_cell(
 
 
 def refuse_changed(models: Sequence[ModelDeclaration], verb: str) -> None:
-    """Refuse models whose source is another one than when the run was planned."""
     changed = fixture_folders.changed_sources(models)
     if changed:
         raise ConfigError(
@@ -124,11 +120,7 @@ def as_the_run(selected: SelectedCell, project: Project) -> Project:
 def keep_explanation(
     selected: SelectedCell, explained: Explained, progress: Progress, files: Mapping[str, bytes] | None = None
 ) -> None:
-    """Keep in the run what was found about its cell, for ``report RUN``; where it cannot be written, say so.
-
-    Args:
-        files: what is kept beside it, by name: files that others would overwrite where they are.
-    """
+    """Keep in the run what was found about its cell, with ``files`` by name; where that cannot be written, say so."""
     try:
         folder = explanations.keep(selected.folder, explained).parent
         for name, data in (files or {}).items():
@@ -140,15 +132,17 @@ def keep_explanation(
 def verified_rewrites(selected: SelectedCell) -> tuple[Rewritten, ...]:
     """Return the rewrites that ``bisect`` or ``--explain`` has seen to fix the cell, and whose archives are there."""
     explained = [
-        one for one in explanations.kept(selected.folder) if (one.cell, one.by) == (selected.cell.id, "bisect")
+        explanation
+        for explanation in explanations.kept(selected.folder)
+        if (explanation.cell, explanation.by) == (selected.cell.id, "bisect")
     ]
-    found: list[Rewritten] = []
-    for path in (path for one in explained for path in one.paths if Path(path).name == BISECTION):
+    rewrites: list[Rewritten] = []
+    for path in (path for explanation in explained for path in explanation.paths if Path(path).name == BISECTION):
         folder = (selected.folder / path).parent.absolute()
         with contextlib.suppress(RunDirError):
             verified = rewrites_that_fix(codec.read_json(folder / BISECTION, Bisection).rewrites)
-            found += [replace(item, artifact=str(folder / item.artifact)) for item in verified]
-    return tuple(item for item in found if Path(item.artifact).is_file())
+            rewrites += [replace(item, artifact=str(folder / item.artifact)) for item in verified]
+    return tuple(item for item in rewrites if Path(item.artifact).is_file())
 
 
 def save_selected_cell(run_dir: RunDir, selected: SelectedCell | None) -> None:
@@ -158,16 +152,15 @@ def save_selected_cell(run_dir: RunDir, selected: SelectedCell | None) -> None:
 
 
 def read_selected_cell(run_dir: RunDir, *, trusted: bool) -> SelectedCell | None:
-    """Return the cell that a run is about; None where it is about none, or that run is gone."""
     try:
         saved = codec.read_json(run_dir.path / SELECTED, dict[str, str])
         folder = Path(saved["run"])
-        found = SelectedCell(folder=folder, cell=parse_cell_id(saved["cell"]), plan=RunDir(folder).load_plan())
+        selected = SelectedCell(folder=folder, cell=parse_cell_id(saved["cell"]), plan=RunDir(folder).load_plan())
     except (RunDirError, KeyError):
         return None
     if not trusted:  # what is found goes into its folder
         require_own(folder)
-    return found
+    return selected
 
 
 def _no_cell(project: Project, verb: str, run: str) -> GateError:

@@ -33,10 +33,7 @@ NAMED = 4
 
 @dataclass(frozen=True, kw_only=True)
 class WaiverReport:
-    """Waivers, their file and the folder of the run that needs them, as a user would type these, and what they did.
-
-    ``run`` is empty where no run was named.
-    """
+    """Waivers with what they did, their file, and the run that was named (else empty), as a user types these."""
 
     file: str
     uses: tuple[WaiverUse, ...]
@@ -105,7 +102,6 @@ def add(
 def _not_yet(
     made: Sequence[Waiver], cell: CellVerdict, known: Sequence[Waiver], ran: Ran, today: dt.date
 ) -> list[Waiver]:
-    """Return those of the new waivers whose kind the file does not cover already."""
     valid = counting(known, cell, ran, today)
     open_still = {item.kind for item in failing_findings(cell) if covering_waiver(item, valid) is None}
     return [item for item in made if item.kind in open_still]
@@ -121,22 +117,18 @@ def _all_waived(cells: Sequence[CellVerdict], known: Sequence[Waiver], file: str
 
 
 def _cells(report: RunReport, run_name: str, which: ToWaive, ids: Sequence[str]) -> list[CellVerdict]:
-    """Return the cells that are named, each as it was before waivers, which may have ended since the run.
-
-    Args:
-        ids: of the cells of the cause that is named.
-    """
+    """Return the cells that are named, each without waivers, which may have ended; ``ids``: of a named cause."""
     cells = [before_waivers(cell) for cell in report.judgement.cells]
     if which.cause is not None:
-        found = [cell for cell in cells if cell.cell in ids]
+        chosen = [cell for cell in cells if cell.cell in ids]
     elif which.models is not None:
         matches, tags = parse_expression(which.models), {model.model: model.tags for model in report.models}
-        found = [cell for cell in cells if matches(Tagged(cell.model, tags.get(cell.model, ())))]
+        chosen = [cell for cell in cells if matches(Tagged(cell.model, tags.get(cell.model, ())))]
     elif any(cell.model == which.name for cell in cells):
-        found = [cell for cell in cells if cell.model == which.name]
+        chosen = [cell for cell in cells if cell.model == which.name]
     else:
         return [_cell(report, run_name, which.name or "")]
-    failing = [cell for cell in found if cell.status is Status.FAIL and cell.decides]
+    failing = [cell for cell in chosen if cell.status is Status.FAIL and cell.decides]
     if not failing:
         named = which.cause or which.models or which.name
         raise SelectionError(f"nothing of {named} fails in {run_name}", _red_words(report))
@@ -144,10 +136,10 @@ def _cells(report: RunReport, run_name: str, which: ToWaive, ids: Sequence[str])
 
 
 def _cell(report: RunReport, run_name: str, cell_id: str) -> CellVerdict:
-    found = next((cell for cell in report.judgement.cells if cell.cell == cell_id), None)
-    if found is None:
+    matching = next((cell for cell in report.judgement.cells if cell.cell == cell_id), None)
+    if matching is None:
         raise SelectionError(f"{run_name} has no cell and no model {cell_id}", _red_words(report))
-    return before_waivers(found)
+    return before_waivers(matching)
 
 
 def _red_words(report: RunReport) -> str:
@@ -156,7 +148,6 @@ def _red_words(report: RunReport) -> str:
 
 
 def known(project: Project, run_name: str | None = None) -> WaiverReport:
-    """Return the waivers of the project, with what each did in a finished run where one is named."""
     path = project.waivers_path
     waivers, today = parse_waivers(waivers_file.read(path), file=shown_path(path)), clock.today()
     if run_name is None:
@@ -172,11 +163,7 @@ def _uses(report: RunReport, waivers: Sequence[Waiver], today: dt.date) -> tuple
 
 
 def prune(project: Project, run_name: str | None = None, *, write: bool) -> WaiverReport:
-    """Return the waivers that are over, and those that a finished run did not need where one is named.
-
-    Args:
-        write: whether they are taken out of the file.
-    """
+    """Return the waivers that are over or, in a named run, were not needed; ``write`` takes them out of the file."""
     path, today = project.waivers_path, clock.today()
     file = shown_path(path)
     finished = read_report(project, run_name) if run_name is not None else None

@@ -89,12 +89,9 @@ class CodeFacts:
 def read_code(text: str, qualifier: str, limits: Limits = LIMITS) -> CodeFacts:
     """Return what a code file says.
 
-    Args:
-        qualifier: of the module, e.g. ``"__torch__.fixtures.zoo.vision"``.
-
-    Raises:
-        CannotRead: its brackets or strings do not close (no release would load it either), an attribute has a name that
-            no release reads, or it is beyond a limit.
+    ``qualifier``: of the module, e.g. ``"__torch__.fixtures.zoo.vision"``. Raises ``CannotRead``: its brackets or
+    strings do not close (no release would load it either), an attribute has a name that no release reads, or it is
+    beyond a limit.
     """
     breaking = BREAKING_NAME.search(text)
     if breaking is not None:
@@ -108,7 +105,6 @@ def read_code(text: str, qualifier: str, limits: Limits = LIMITS) -> CodeFacts:
 
 
 def operator_of(name: str) -> str:
-    """Return ``"aten::add"`` for ``"torch.add"``, ``"prim::min"`` for ``"ops.prim.min"``, else an empty text."""
     if name in RENAMED:
         return RENAMED[name]
     match = OPERATOR.fullmatch(name)
@@ -296,11 +292,7 @@ class CodeMemory:
         self._bytes = 0
 
     def read(self, text: str, qualifier: str, limits: Limits) -> CodeFacts:
-        """Return what ``read_code`` returns.
-
-        Raises:
-            CannotRead: as ``read_code``; that is not remembered.
-        """
+        """Return what ``read_code`` returns, and raise what it raises; that is not remembered."""
         key = (qualifier, text)
         if key in self._kept:
             self._kept.move_to_end(key)

@@ -22,9 +22,8 @@ GLOBAL, WEAK = 1, 2
 class Library:
     """What its dynamic symbols say.
 
-    Attributes:
-        machine: ``"x86_64"``, ...; ``takes``: what must be found in other libraries before it can be opened.
-        offers: what others find in it.
+    ``machine``: ``"x86_64"``, ...; ``takes``: what must be found in other libraries before it can be opened;
+    ``offers``: what others find in it.
     """
 
     machine: str
@@ -33,11 +32,7 @@ class Library:
 
 
 def read_library(source: Source, limits: Limits) -> Library | None:
-    """Return what a library says; None of a file that is none. Of another word size or byte order the machine alone.
-
-    Raises:
-        CannotRead: it is damaged or beyond a limit.
-    """
+    """Return what a library says, None of another file; of foreign word size or byte order the machine alone."""
     header = source.read(0, HEADER)
     if len(header) < HEADER or not header.startswith(MAGIC):
         return None

@@ -40,7 +40,6 @@ class Frame:
         bracket: which one; empty for the statement itself.
         of: type of what stands before the bracket (called or subscripted); None where nothing does.
         index: of the first token inside.
-        callee, operator: what is called, and the operator that this is.
         types: of the pieces of the argument that is being read; one piece is the whole argument.
     """
 
@@ -55,7 +54,6 @@ class Frame:
     keyword: str = ""
 
     def end_argument(self) -> None:
-        """Take the argument that has just been read, if there is one."""
         if self.keyword:
             self.keywords.append(self.keyword)
         elif self.types:
@@ -63,7 +61,6 @@ class Frame:
         self.keyword, self.types = "", []
 
     def type_of_result(self, tokens: Sequence[Token]) -> str:
-        """Return the type of the expression that this bracket ends."""
         if self.bracket == "[":
             if self.of is not None:
                 return element_of(self.of)
@@ -78,7 +75,6 @@ class Frame:
 
 
 def type_of_word(text: str, names: TypedNames) -> str:
-    """Return the type of a single name, number or string."""
     if text in WORDS:
         return WORDS[text]
     if text[0] in "\"'":
@@ -115,7 +111,6 @@ def merged(before: str | None, after: str) -> str:
 
 
 def element_of(container: str) -> str:
-    """Return the type of what a subscript of ``container`` gives."""
     return container[5:-1] if container.startswith("List[") else ""
 
 

@@ -43,11 +43,7 @@ class MobileModule:
 
 
 def read_flatbuffer(source: Source, limits: Limits) -> MobileModule:
-    """Return what a mobile flatbuffer holds.
-
-    Raises:
-        CannotRead: it is cut off or damaged, or beyond a limit.
-    """
+    """Return what a mobile flatbuffer holds. Raises ``CannotRead``: it is cut off or damaged, or beyond a limit."""
     buffer = _Buffer(source)
     module = buffer.follow(0)
     classes = tuple(
@@ -101,15 +97,10 @@ class _Buffer:
         return int.from_bytes(self._read(at, width), "little", signed=signed)
 
     def follow(self, at: int) -> int:
-        """Return where the offset at ``at`` leads."""
         return at + self._integer(at, OFFSET)
 
     def field(self, table: int, index: int) -> int:
-        """Return where a field of a table lies.
-
-        Raises:
-            CannotRead: the table has none.
-        """
+        """Return where a field of a table lies. Raises ``CannotRead``: the table has none."""
         at = self._place(table, index)
         if not at:
             raise CannotRead("damaged", "a mobile flatbuffer without a value that torch writes")
@@ -127,7 +118,6 @@ class _Buffer:
         return self._integer(at, width) if at else 0
 
     def vector(self, table: int, index: int) -> tuple[int, int]:
-        """Return where the elements of a vector of bytes or offsets begin, and how many there are."""
         at = self._place(table, index)
         if not at:
             return 0, 0
@@ -138,14 +128,12 @@ class _Buffer:
         return begin + OFFSET, length
 
     def text(self, table: int, index: int, limit: int) -> bytes:
-        """Return the bytes of a text."""
         begin, length = self.vector(table, index)
         if length > limit:
             raise CannotRead("too_large", f"a text of {length} bytes; at most {limit} are read")
         return self._read(begin, length)
 
     def tables(self, table: int, index: int) -> Iterator[int]:
-        """Yield where each table of a vector lies."""
         begin, length = self.vector(table, index)
         for at in range(begin, begin + OFFSET * length, OFFSET):
             yield self.follow(at)

@@ -1,4 +1,4 @@
-"""Kinds of files: recognised by their first bytes and members, what each is called, and what to do with it."""
+"""Kinds of files: how each is recognised, what it is called, and what to do with it."""
 
 from collections.abc import Container, Mapping
 
@@ -20,10 +20,12 @@ PREFIXES = (
     (b"\x7fELF", ArchiveFormat.SHARED_LIBRARY),
     (b"\x89HDF\r\n\x1a\n", ArchiveFormat.HDF5),
     (b"\x93NUMPY", ArchiveFormat.NUMPY),
+    (b"GGUF", ArchiveFormat.GGUF),
 )
 AT_FOUR = {b"PTMF": ArchiveFormat.FLATBUFFER, b"TFL3": ArchiveFormat.TENSORFLOW_LITE}
 # ONNX is a protobuf without a magic number: ir_version, then one of the fields that exporters write next.
 ONNX_NEXT = frozenset((0x12, 0x1A, 0x22, 0x28, 0x3A, 0x42))
+WEB_PAGE = (b"<!doctype html", b"<html")
 TEXTUAL = frozenset(range(0x20, 0x7F)) | {0x09, 0x0A, 0x0D}
 REBUILT = ("torch._utils.", "torch.storage.", "torch._tensor.", "torch.nn.parameter.", "collections.")
 # What torch.export writes, with and without a folder around it.
@@ -33,11 +35,7 @@ STATE_SHARE = 0.5
 
 
 def recognise(source: Source, limits: Limits) -> tuple[ArchiveFormat, Directory | None]:
-    """Return what ``source`` is, and its directory if it is a zip.
-
-    Raises:
-        CannotRead: it begins as a zip and cannot be read as one.
-    """
+    """Return what ``source`` is, and its directory if it is a zip. Raises ``CannotRead``: a damaged zip."""
     head = source.read(0, 512)
     if not head:
         return ArchiveFormat.EMPTY, None
@@ -61,6 +59,8 @@ def _plain(head: bytes) -> ArchiveFormat:
         return ArchiveFormat.PICKLE
     if len(head) > 2 and head[0] == 0x08 and 0 < head[1] <= 32 and head[2] in ONNX_NEXT:
         return ArchiveFormat.ONNX
+    if head.lstrip()[:14].lower().startswith(WEB_PAGE):
+        return ArchiveFormat.WEB_PAGE
     return ArchiveFormat.TEXT if all(byte in TEXTUAL for byte in head) else ArchiveFormat.UNKNOWN
 
 
@@ -122,7 +122,7 @@ FORMATS: Mapping[ArchiveFormat, tuple[str, str]] = {
     ArchiveFormat.TORCH_PACKAGE: ("torch.package", "load it with torch.package, script the model, and save that"),
     ArchiveFormat.EXPORTED_PROGRAM: ("exported program (.pt2)", ""),
     ArchiveFormat.GOLDEN_BUNDLE: ("golden bundle", "judge it: compat --artifacts FILE --new RELEASE"),
-    ArchiveFormat.ONNX: ("ONNX model", "its runtime is another one: not judged here"),
+    ArchiveFormat.ONNX: ("ONNX model", "an upgrade of torch changes nothing for its runtime: not judged here"),
     ArchiveFormat.SAFETENSORS: ("safetensors file", SCRIPT_IT),
     ArchiveFormat.HDF5: ("HDF5 file", SCRIPT_IT),
     ArchiveFormat.NUMPY: ("NumPy arrays", SCRIPT_IT),
@@ -130,6 +130,11 @@ FORMATS: Mapping[ArchiveFormat, tuple[str, str]] = {
     ArchiveFormat.GZIP: ("gzip file", "unpack it first"),
     ArchiveFormat.LFS_POINTER: ("Git LFS pointer", "the model itself was not fetched: git lfs pull"),
     ArchiveFormat.SHARED_LIBRARY: ("shared library", "compiled code is not judged here"),
+    ArchiveFormat.GGUF: ("GGUF model", "an upgrade of torch changes nothing for its runtime: not judged here"),
+    ArchiveFormat.WEB_PAGE: (
+        "web page",
+        "a login or an error was downloaded in place of the file: get it again",
+    ),
     ArchiveFormat.TEXT: ("text file", "it is no model"),
     ArchiveFormat.OTHER_ZIP: ("zip archive without a model of torch", "name the model in it"),
     ArchiveFormat.EMPTY: ("empty file", "copy it again"),

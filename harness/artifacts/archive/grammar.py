@@ -247,7 +247,6 @@ class _Reader:
     # Statements
 
     def here(self, indent: int) -> bool:
-        """Return whether another statement stands in the block of ``indent``, and take it up."""
         if self.at == len(self.lines) or self.lines[self.at].indent < indent:
             return False
         statement = self.lines[self.at]
@@ -562,7 +561,6 @@ class _Reader:
                 self.set_name(name, actual)
 
     def target(self) -> tuple[str, str]:
-        """Return the name that is given a value, and the type that it has already."""
         name = self.take()
         owner, dot, attribute = name.partition(".")
         if why_refused(name):
@@ -582,7 +580,6 @@ class _Reader:
         return types[0] if len(types) == 1 else _tuple_of(types)
 
     def expression(self) -> str:
-        """Read an expression; return its type, empty where the file does not show it."""
         kind, text = self.token()
         if text == "-":
             kind, number = self.token()
@@ -749,7 +746,6 @@ class _Reader:
         return False
 
     def attributes(self, type_: str, path: str) -> str:
-        """Read attributes of a value, and the call that may end them."""
         parts, type_ = path.split("."), "" if type_[:1] == "~" else type_
         for index, attribute in enumerate(parts):
             if attribute and why_refused(attribute):
@@ -776,7 +772,6 @@ class _Reader:
         return may_be(declared, actual)
 
     def of(self, type_: str, attribute: str) -> str:
-        """Return the type of an attribute."""
         type_ = "" if type_[:1] == "~" else type_
         if type_.startswith("def ") and attribute in ("name", "value"):  # of a value of an enum
             return ""
@@ -827,7 +822,6 @@ class _Reader:
         return type_
 
     def member_value(self) -> str:
-        """Read the value of an enum's member, whose text torch prints as it is; return its type."""
         text = self.peek()
         if text[:1] != '"':
             if self.tokens[-1].text in ("inf", "nan"):
@@ -839,11 +833,7 @@ class _Reader:
         return "str"
 
     def type(self, *, within: bool = False) -> str:
-        """Read a type; return it without spaces.
-
-        Args:
-            within: of another type: only one that stands alone may have a hyphen, torch looks it up as it is written.
-        """
+        """Read a type; return it without spaces. Only one that stands alone (not ``within``) may have a hyphen."""
         name = self.take()
         if name in GENERIC:
             self.expect("[")
@@ -874,7 +864,6 @@ class _Reader:
         return self.tokens[self.place].text if self.place < len(self.tokens) else ""
 
     def token(self) -> Token:
-        """Take the next token up, an empty one at the end."""
         token = self.tokens[self.place] if self.place < len(self.tokens) else Token("", "")
         self.place += 1
         return token
@@ -907,7 +896,6 @@ class _Reader:
         return [self.string() for _ in self.items("]")]
 
     def several(self, read: Callable[[], str]) -> list[str]:
-        """Read one thing, and others behind commas."""
         things = [read()]
         while self.peek() == ",":
             self.take()

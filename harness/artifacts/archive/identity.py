@@ -26,10 +26,7 @@ class Identity:
 def identity_of(source: Source) -> Identity:
     """Return what tells programs and weights apart; archives of equal identity are the same to a loader.
 
-    A mobile flatbuffer, which no zip is, is a program as a whole.
-
-    Raises:
-        CannotRead: damaged, or beyond a limit.
+    A mobile flatbuffer, which no zip is, is a program as a whole. Raises ``CannotRead``: damaged, or beyond a limit.
     """
     if source.read(0, len(LOCAL)) != LOCAL:
         whole = hashlib.sha256()

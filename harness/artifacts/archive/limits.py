@@ -17,13 +17,9 @@ class Source(Protocol):
     """A file of ``size`` bytes that can be read anywhere; weights are never asked for."""
 
     @property
-    def size(self) -> int:
-        """Bytes in all."""
-        ...
+    def size(self) -> int: ...
 
-    def read(self, offset: int, length: int) -> bytes:
-        """Return up to ``length`` bytes from ``offset``; fewer only at the end."""
-        ...
+    def read(self, offset: int, length: int) -> bytes: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,7 +35,6 @@ class Limits:
         ratio: unpacked to packed bytes of one member; deflate reaches 1032.
         packed_bytes: of weights that others than torch have packed, unpacked to see whether they can be.
         pickle_bytes: of one pickle; ``pickle_steps``: opcodes in it.
-        nesting: brackets within brackets in code.
         statement_tokens: in one statement of code; ``named``: calls, functions and classes in all code.
         scopes: characters of qualified names per character of code: long names within each other multiply.
         uses: different ways of calling operators that are kept; ``uses_characters`` of their texts.

@@ -69,11 +69,7 @@ class Directory:
 
 
 def read_directory(source: Source, limits: Limits) -> Directory:
-    """Return the directory of a zip.
-
-    Raises:
-        CannotRead: there is none, it is damaged, or it is beyond a limit.
-    """
+    """Return the directory of a zip. Raises ``CannotRead``: there is none, it is damaged, or it is beyond a limit."""
     count, size, offset, foreign = _end_of_directory(source)
     if count > limits.members:
         raise CannotRead("too_large", f"the archive lists {count} members; at most {limits.members} are read")
@@ -141,11 +137,7 @@ def _foreign(source: Source, member: Member, end: int) -> str:
 
 
 def read_member(source: Source, member: Member, limit: int, limits: Limits) -> bytes:
-    """Return the content of one member.
-
-    Raises:
-        CannotRead: damaged, encrypted, packed in another way than torch does, or beyond ``limit`` bytes.
-    """
+    """Return a member's content. Raises ``CannotRead``: not packed as torch does, or beyond ``limit`` bytes."""
     if not can_unpack(member):
         raise CannotRead("unsupported", _packing(member))
     if member.size > limit:
@@ -164,11 +156,7 @@ def read_member(source: Source, member: Member, limit: int, limits: Limits) -> b
 
 
 def contents(source: Source, member: Member) -> Iterator[bytes]:
-    """Yield what a member holds, however much, a piece after the other; its checksum is not read, as torch reads none.
-
-    Raises:
-        CannotRead: it cannot be unpacked, or is not as long as the directory says.
-    """
+    """Yield what a member holds, piece by piece, its checksum unread as in torch. Raises ``CannotRead``: damaged."""
     if not can_unpack(member):
         raise CannotRead("unsupported", _packing(member))
     begin, engine, left = _begin(source, member), zlib.decompressobj(-zlib.MAX_WBITS), member.size
@@ -199,7 +187,6 @@ class Part:
     size: int
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return up to ``length`` bytes from ``offset``."""
         return self.source.read(self.begin + offset, max(0, min(length, self.size - offset)))
 
 
@@ -211,20 +198,14 @@ class Unpacked:
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
         return len(self.data)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return up to ``length`` bytes from ``offset``."""
         return self.data[offset : offset + length]
 
 
 def open_member(source: Source, member: Member, limits: Limits) -> Source:
-    """Return one member as a file: checked where it can be read whole, in place where it is large and not packed.
-
-    Raises:
-        CannotRead: as ``read_member``.
-    """
+    """Return one member as a file: checked where it can be read whole, in place where it is large and not packed."""
     if member.method != STORED or member.size <= limits.program_bytes or not can_unpack(member):
         return Unpacked(read_member(source, member, limits.program_bytes, limits))
     return Part(source, _begin(source, member), member.size)
@@ -239,7 +220,6 @@ def _begin(source: Source, member: Member) -> int:
 
 
 def can_unpack(member: Member) -> bool:
-    """Return whether a member is packed in a way that torch reads."""
     return not member.flags & ENCRYPTED and member.method in (STORED, DEFLATED)
 
 

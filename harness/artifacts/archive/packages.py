@@ -22,11 +22,7 @@ METADATA = "_metadata.json"
 def read_package(
     source: Source, directory: Directory, limits: Limits, version: str
 ) -> tuple[ProgramFacts, tuple[ArchiveProblem, ...]]:
-    """Return what a package tells, and what of it could not be understood.
-
-    Raises:
-        CannotRead: a member is damaged, or what should be JSON is none.
-    """
+    """Return what a package tells, and what could not be understood. Raises ``CannotRead``: a member is damaged."""
     written: dict[str, Any] = {}
     operators: set[str] = set()
     functions: set[str] = set()
@@ -67,7 +63,6 @@ def _text(written: dict[str, Any], key: str) -> str:
 
 
 def _operators(content: Any) -> set[str]:
-    """Return the operators that are called by name: of ``{"nodes": [{"node": {"target": ...}}]}``."""
     nodes = content.get("nodes") if isinstance(content, dict) else None
     operators = set()
     for entry in nodes if isinstance(nodes, list) else ():

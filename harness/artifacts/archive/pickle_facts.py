@@ -37,7 +37,6 @@ class Built:
 
 
 def name_of(value: object) -> str:
-    """Return the name of what a value was built by; empty where it is not built, or by no name."""
     return value.what.name if isinstance(value, Built) and isinstance(value.what, Global) else ""
 
 
@@ -71,11 +70,7 @@ MARK = object()
 
 
 def read_pickle(data: bytes, limits: Limits) -> Pickled:
-    """Return what ``data`` holds.
-
-    Raises:
-        CannotRead: it is no pickle, is cut off, uses an opcode that is unknown here, or has too many.
-    """
+    """Return what ``data`` holds. Raises ``CannotRead``: no pickle, cut off, an unknown opcode, or too many."""
     if len(data) > limits.pickle_bytes:
         raise CannotRead("too_large", f"a pickle of {len(data)} bytes; at most {limits.pickle_bytes} are read")
     try:

@@ -10,11 +10,7 @@ MOST_VALUES = 4_000_000
 
 
 def read_json(name: str, data: bytes) -> Any:
-    """Return the value that a member holds.
-
-    Raises:
-        CannotRead: it is no JSON, or holds too many values.
-    """
+    """Return the value that a member holds. Raises ``CannotRead``: it is no JSON, or holds too many values."""
     if sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:  # there is one before each value but the first
         raise CannotRead("too_large", f"{name!r} holds more than {MOST_VALUES} values")
     try:

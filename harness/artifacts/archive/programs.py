@@ -48,11 +48,7 @@ def is_compiled(directory: Directory) -> bool:
 def read_program(
     source: Source, directory: Directory, limits: Limits
 ) -> tuple[ProgramFacts, tuple[ArchiveProblem, ...]]:
-    """Return what a .pt2 holds, and what of it could not be understood.
-
-    Raises:
-        CannotRead: a member is damaged or beyond a limit, or what should be JSON is none.
-    """
+    """Return what a .pt2 holds, and what of it could not be understood."""
     inside = directory.inside
 
     def text(name: str) -> str:
@@ -138,11 +134,6 @@ class _Used:
         self._numbers: set[tuple[str, int]] = set()
 
     def dicts(self, programs: Sequence[Any]) -> Iterator[dict[str, Any]]:
-        """Yield every dict in values of JSON, and keep how they lie within each other.
-
-        Raises:
-            CannotRead: there are too many values, or ways of using them.
-        """
         waiting, left = [("", program, False) for program in programs], MOST_VALUES
         while waiting:
             name, item, is_mapping = waiting.pop()
@@ -167,7 +158,6 @@ class _Used:
             raise CannotRead("too_large", f"the program uses its schema in more than {MOST_USES} ways")
 
     def in_order(self) -> SchemaUse:
-        """Return what was kept, in order."""
         return SchemaUse(
             fields=tuple(sorted(self._fields)),
             alternatives=tuple(sorted(self._alternatives)),

@@ -87,11 +87,8 @@ TINY = 1024
 def read_artifact(source: Source, path: str, limits: Limits = LIMITS, memory: CodeMemory | None = None) -> ArchiveFacts:
     """Return what ``source`` is and holds.
 
-    Args:
-        memory: what code files that were read before say; give the same one for all files of a fleet.
-
-    Raises:
-        CannotRead: it begins as an archive and is damaged, hostile or beyond a limit.
+    ``memory``: what code files that were read before say; give the same one for all files of a fleet. Raises
+    ``CannotRead``: it begins as an archive and is damaged, hostile or beyond a limit.
     """
     kind, directory = recognise(source, limits)
     facts = ArchiveFacts(path=path, size_bytes=source.size, format=kind)
@@ -130,8 +127,7 @@ def _why_not_opened(kind: ArchiveFormat, directory: Directory) -> ArchiveProblem
 class _Contents(ABC):
     """What an archive or a mobile flatbuffer holds; what cannot be read is a problem where the rest can go on.
 
-    Attributes:
-        refused: code file -> kind and words of what no release reads in it.
+    ``refused``: code file -> kind and words of what no release reads in it.
     """
 
     def __init__(self, limits: Limits, memory: CodeMemory, problems: Sequence[ArchiveProblem] = ()) -> None:
@@ -314,11 +310,6 @@ class _Flatbuffer(_Contents):
         yield "data", Pickled(root=Built(Global(self.module.root), ()), classes=dict.fromkeys(self.module.classes))
 
     def code_files(self) -> Iterator[tuple[str, str, bytes]]:
-        """Yield qualifier, again, and text of each code file.
-
-        A name with an escape in it is another one to the compiler. That refuses an archive, whose values are found by
-        name; those of a flatbuffer are found by number, so the text is given without what it would be refused for.
-        """
         for qualifier, content in sorted(self.module.sources.items()):
             yield qualifier, qualifier, ESCAPE.sub(b"_", content)
 

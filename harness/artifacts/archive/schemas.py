@@ -12,11 +12,6 @@ ALIAS = re.compile(r"\([a-z*|!> -]+\)")
 
 
 def parse_schema(text: str) -> tuple[str, Schema]:
-    """Return the operator's name and the schema.
-
-    Raises:
-        CannotRead: ``text`` is no schema.
-    """
     head = HEAD.match(text)
     arrow = text.rfind(") -> ")
     if head is None or arrow < head.end() - 1:
@@ -48,7 +43,6 @@ def _unnamed(part: str) -> str:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield what the commas at the outermost level separate."""
     depth, begin, quoted = 0, 0, ""
     for index, character in enumerate(text):
         if quoted:

@@ -47,11 +47,7 @@ class Statement(NamedTuple):
 
 
 def statements(text: str, limits: Limits) -> Iterator[Statement]:
-    """Yield the statements of ``text``.
-
-    Raises:
-        CannotRead: a string or a bracket is never closed, or brackets or statements are beyond the limits.
-    """
+    """Yield the statements of ``text``. Raises ``CannotRead``: an open string or bracket, or beyond the limits."""
     line, begin, indent, fresh = 1, 1, 0, True
     tokens: list[Token] = []
     brackets: list[str] = []

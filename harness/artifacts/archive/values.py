@@ -95,7 +95,6 @@ def _misfits(pickled: Pickled, pending: list[tuple[Any, str]], declared: Declare
 
 
 def _parts(value: Any, type_: str, declared: Declared) -> list[tuple[Any, str]] | str:
-    """Return the values inside with their types, or in words why torch would not have written this one."""
     kind = type_.partition("[")[0]
     if kind in PLAIN:
         return [] if type(value) is PLAIN[kind] else f"{_word(value)} where a {kind} is declared"

@@ -74,7 +74,6 @@ class Decoded:
     """One tensor as numbers.
 
     Attributes:
-        dtype: wire name.
         raw: stored elements in the tensor's shape: bit patterns (uint16) for bfloat16, codes for float8 and
             quantized dtypes, a trailing axis of 2 for complex32; else the same as ``values``.
         values: what they mean: bfloat16 and float8 as float32, complex32 as complex64 (all exact), quantized
@@ -96,13 +95,10 @@ class Decoded:
 def decode(spec: Spec, buffer: Buffer) -> Decoded:
     """Return the numbers of one wire tensor; zero-copy where the bytes allow it.
 
-    Args:
-        spec: a tensor's spec as in ``docs/formats/wire.md``, or one from ``plain_number``.
-        buffer: the bytes of ``tensors.bin``. Arrays may view it: an ``mmap`` cannot be closed before they go.
-
-    Raises:
-        DecodeError: unknown dtype; impossible shape; ``nbytes`` that do not fit shape and dtype; an offset outside
-            the buffer; a quantizer that is missing, superfluous or of another length than its axis.
+    ``spec``: a tensor's spec as in ``docs/formats/wire.md``, or one from ``plain_number``; ``buffer``: the bytes of
+    ``tensors.bin``. Arrays may view it: an ``mmap`` cannot be closed before they go. Raises ``DecodeError``: unknown
+    dtype; impossible shape; ``nbytes`` that do not fit shape and dtype; an offset outside the buffer; a quantizer that
+    is missing, superfluous or of another length than its axis.
     """
     dtype, shape = _dtype_and_shape(spec)
     if "plain" in spec:
@@ -131,12 +127,8 @@ def verify(spec: Spec, buffer: Buffer) -> None:
 def plain_number(kind: str, content: Any) -> Spec:
     """Return the spec of a Python number of the tree, so that it compares like a 0-d tensor.
 
-    Args:
-        kind: ``"float"`` or ``"complex"``.
-        content: its wire value: ``repr``, or the two of real and imaginary part.
-
-    Raises:
-        DecodeError: ``content`` is no such number.
+    ``kind``: ``"float"`` or ``"complex"``; ``content``: its wire value: ``repr``, or the two of real and imaginary
+    part. Raises ``DecodeError``: ``content`` is no such number.
     """
     try:
         numbers = (float(content),) if kind == "float" else tuple(float(part) for part in _two(content))

@@ -14,9 +14,8 @@ CallKey: TypeAlias = tuple[str, int]  # (input set, call)
 class SideEffects:
     """What one call did beside answering.
 
-    Attributes:
-        changed: path of an input, e.g. ``input[0]``, to the tree of what the call made of it, where it changed it.
-        shared: groups of inputs and outputs in one storage, each in the order of the arguments, then of the output.
+    ``changed``: path of an input, e.g. ``input[0]``, to the tree of what the call made of it, where it changed it;
+    ``shared``: groups of inputs and outputs in one storage, each in the order of the arguments, then of the output.
     """
 
     changed: Mapping[str, Tree] = field(default_factory=dict)
@@ -40,7 +39,6 @@ class Outputs:
 
 
 def joined(first: Outputs, rest: Outputs) -> Outputs:
-    """Return the answers of two processes as those of one; their bytes follow each other."""
     moved = len(first.buffer)
     effects = {
         key: replace(effect, changed={path: _moved(tree, moved) for path, tree in effect.changed.items()})
@@ -54,11 +52,7 @@ def joined(first: Outputs, rest: Outputs) -> Outputs:
 
 
 def side_effects(line: Mapping[str, Any]) -> SideEffects:
-    """Return what a line of ``tensors.jsonl`` says beside the output.
-
-    Raises:
-        DecodeError: the line is not what ``docs/formats/wire.md`` describes.
-    """
+    """Return what a line of ``tensors.jsonl`` says beside the output. Raises ``DecodeError``: malformed."""
     changed, shared = line.get("changed", ()), line.get("shared", ())
     if not changed and not shared:
         return NOTHING
@@ -72,7 +66,7 @@ def side_effects(line: Mapping[str, Any]) -> SideEffects:
 
 
 def same_answers(first: Outputs, other: Outputs) -> bool:
-    """Whether two processes of one environment answered the same bits everywhere; where the bytes lie is no matter."""
+    """Whether two processes of one environment answered the same bits everywhere, wherever the bytes lie."""
     return first.calls.keys() == other.calls.keys() and all(
         _answer(first, key) == _answer(other, key) for key in first.calls
     )
@@ -105,7 +99,7 @@ def _without_offsets(tree: Tree) -> object:
 
 
 def only_in(first: SideEffects, other: SideEffects) -> tuple[str, ...]:
-    """Return the groups of shared storage that ``one`` has and ``other`` has not, in words."""
+    """Return the groups of shared storage that ``first`` has and ``other`` has not, in words."""
     return tuple(" = ".join(group) for group in _missing(first.shared, other.shared))
 
 

@@ -21,11 +21,7 @@ DAMAGE = (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowE
 
 
 def read_outputs(directory: str | Path, model: str, *, folder: str = wire.OUTPUTS) -> Outputs:
-    """Return the outputs of ``model`` in a probe's directory and in those that go on with it.
-
-    Raises:
-        DecodeError: the record is damaged, or larger than the worker writes it.
-    """
+    """Return the outputs of ``model`` in a probe's directory and its successors'. Raises ``DecodeError``."""
     probe = Path(directory)
     outputs, rest = _outputs(probe, model, folder), probe_files.rest_of(probe)
     return outputs if rest is None else joined(outputs, read_outputs(rest, model, folder=folder))
@@ -68,11 +64,7 @@ class RecordedInputs:
 
 
 def read_inputs(folder: Path) -> RecordedInputs:
-    """Return the inputs in an artifact's folder of inputs.
-
-    Raises:
-        DecodeError: the folder is damaged.
-    """
+    """Return the inputs in an artifact's folder of inputs. Raises ``DecodeError``: the folder is damaged."""
     try:
         with (folder / wire.TENSORS_INDEX).open("rb") as stream:
             lines = [parsed(line.decode()) for line in _lines(stream, may_be_torn=False)]
@@ -92,11 +84,8 @@ def _numbers(probe: Path, name: str) -> bytes | mmap.mmap:
 def parsed(line: str) -> Any:
     """Return what a line of JSON holds, with ``?`` for halves of characters, which no file of ours can hold.
 
-    They are no JSON for ``from_json``; a worker writes them where a model's text has them.
-
-    Raises:
-        ValueError: it is no JSON.
-        RecursionError: it is nested too deeply.
+    They are no JSON for ``from_json``; a worker writes them where a model's text has them. Raises ``ValueError``: it is
+    no JSON; ``RecursionError``: it is nested too deeply.
     """
     value = json.loads(line)
     if SURROGATE.search(line) is None:
@@ -105,7 +94,6 @@ def parsed(line: str) -> Any:
 
 
 def bytes_of(path: Path) -> bytes | mmap.mmap:
-    """Return the content of a file of the run, mapped where it is large."""
     if path.stat().st_size <= IN_MEMORY_BYTES:
         return path.read_bytes()
     with path.open("rb") as stream:

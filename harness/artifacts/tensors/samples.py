@@ -38,10 +38,7 @@ class _Bytes:
 
 
 def sampled(outputs: Outputs) -> Outputs:
-    """Return ``outputs`` with every tensor above 16 KiB replaced by about 1024 evenly strided elements.
-
-    A sampled spec carries ``"full": {"shape", "sha256", "step"}`` of the tensor it stands for.
-    """
+    """Return ``outputs``, tensors above 16 KiB as about 1024 strided elements; ``"full"`` describes the whole."""
     store = _Bytes()
 
     def shrink(spec: Spec, _path: str) -> Spec:
@@ -79,11 +76,7 @@ def like_golden(probe: Outputs, golden: Outputs) -> Outputs:
 
 
 def mark_sampled(comparison: OutputComparison, golden: Outputs, probe: Outputs) -> OutputComparison:
-    """Return the comparison with ``sampled`` set on leaves whose whole tensor is not known to be equal.
-
-    Args:
-        probe: as recorded, before ``like_golden``: its digests are those of whole tensors.
-    """
+    """Set ``sampled`` on leaves not known to be wholly equal; ``probe``: before ``like_golden``, whole digests."""
     cuts = _full_specs(golden)
     if not cuts:
         return comparison

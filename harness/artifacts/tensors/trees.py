@@ -42,7 +42,6 @@ class TreeWalk:
     opaque: list[str] = field(default_factory=list)
 
     def differ(self, path: str, expected: object, actual: object, kind: str = "structure") -> None:
-        """Record one difference."""
         self.differences.append(
             TreeDifference(path=path, kind=kind, expected=_shorten(expected), actual=_shorten(actual))
         )
@@ -53,10 +52,7 @@ def walk_trees(expected: Tree, actual: Tree, path: str = "output") -> TreeWalk:
 
     Sequences pair by index and report another length once; the common part is still compared. Dicts pair by key,
     whatever the order (as ``==`` does); named tuples by field, and there the order counts. ``1`` is not ``True`` and
-    not ``1.0``.
-
-    Raises:
-        DecodeError: a tree is not what ``docs/formats/wire.md`` describes.
+    not ``1.0``. Raises ``DecodeError``: a tree is not what ``docs/formats/wire.md`` describes.
     """
     walk = TreeWalk()
     _walk(expected, actual, path, walk)
@@ -89,11 +85,8 @@ def mapped(
 ) -> Tree:
     """Return ``tree`` with ``function`` of the spec and the path of every tensor in its place.
 
-    Args:
-        with_keys: whether also of tensors that are keys of dicts, with the path of the dict.
-
-    Raises:
-        DecodeError: it is no tree, or deeper than any real one.
+    ``with_keys``: whether also of tensors that are keys of dicts, with the path of the dict. Raises ``DecodeError``: it
+    is no tree, or deeper than any real one.
     """
     if depth > DEEPEST:
         raise DecodeError(f"values within values, more than {DEEPEST} of them")
@@ -122,11 +115,7 @@ def mapped(
 
 
 def path_text(path: Sequence[Any]) -> str:
-    """Return a path of the wire, ``["output", 1, ["str", "x"]]``, as the rest of the program writes it.
-
-    Raises:
-        DecodeError: it is none.
-    """
+    """Return a path of the wire, ``["output", 1, ["str", "x"]]``, as text. Raises ``DecodeError``: it is none."""
     if not path or not isinstance(path[0], str):
         raise DecodeError(f"not a path: {_shorten(repr(path))}")
     text = str(path[0])

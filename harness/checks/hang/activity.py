@@ -68,9 +68,8 @@ class ThreadSample:
 class ChildSample:
     """One process that the process has started, directly or not; its CPU time includes that of its dead children.
 
-    Attributes:
-        state: of its main thread, or R where any of its threads is.
-        run_delay_ns: how long its threads have waited for CPUs, all together.
+    ``state``: of its main thread, or R where any of its threads is; ``run_delay_ns``: how long its threads have waited
+    for CPUs, all together.
     """
 
     pid: int
@@ -87,10 +86,8 @@ class Snapshot:
 
     Attributes:
         ns: CLOCK_MONOTONIC.
-        pid: also the id of its main thread.
         detailed: whether ``waits_for``, children and ``io_bytes`` were asked for.
         io_bytes: what its system calls and its page faults have read and written; None if unknown.
-        cpus: how many CPUs it may use.
         pressure_ns: for how long, since the machine's start, somebody on it waited for a CPU; None if unknown.
     """
 
@@ -120,11 +117,7 @@ class Sampler:
         self._shared_pipes: dict[str, tuple[int, bool]] = {}
 
     def sample(self, *, detailed: bool, apart: Collection[int] = ()) -> Snapshot | None:
-        """Return the process now, None if it is gone.
-
-        Args:
-            apart: thread ids whose input and output is counted one by one.
-        """
+        """Return the process now, None if it is gone; ``apart``: threads whose input and output is counted singly."""
         self._notes = set()
         now_ns = time.monotonic_ns()
         try:
@@ -180,7 +173,6 @@ class Sampler:
         )
 
     def _pressure_ns(self) -> int | None:
-        """Read ``some avg10=... total=MICROSECONDS``; many kernels do not have it."""
         total = re.match(rb"some .*total=(\d+)", _read(f"{self._proc}/pressure/cpu") or b"")
         return 1000 * int(total[1]) if total is not None else None
 
@@ -334,7 +326,6 @@ def _status(text: bytes | None) -> _Status | None:
 
 
 def _queue(folder: str) -> tuple[str, int]:
-    """Return the state of a thread, and for how long it has waited for CPUs."""
     status = _status(_read(f"{folder}/stat"))
     accounts = (_read(f"{folder}/schedstat") or b"").split()
     return status.state if status is not None else "", int(accounts[1]) if len(accounts) >= 3 else 0
@@ -348,13 +339,11 @@ def _open_files(folder: str) -> Iterator[str]:
 
 
 def _numbers_in(folder: str) -> list[int]:
-    """Return the names of its entries that are numbers: processes, or threads."""
     with os.scandir(folder) as entries:
         return [int(entry.name) for entry in entries if entry.name.isdigit()]
 
 
 def _read(path: str) -> bytes | None:
-    """Return what is in a small file, None if it is gone or forbidden."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:
@@ -371,14 +360,8 @@ def _read(path: str) -> bytes | None:
 class ThreadUse:
     """One thread over a window.
 
-    Attributes:
-        on_cpu_ns, queued_ns: time on a CPU and time spent waiting for one.
-        runs: how often it got a CPU; None if the kernel does not count.
-        looks: in how many detailed snapshots it was seen.
-        awake: in how many of those it ran or waited for a CPU, or could not be asked because it had just run.
-        states: the letters that it was seen in.
-        waits_for: what it was seen waiting for.
-        usual_wait: the most frequent of those.
+    ``looks`` are the detailed snapshots that it was seen in; ``awake``: those in which it ran, waited for a CPU, or
+    could not be asked because it had just run. ``runs`` is None if the kernel does not count.
     """
 
     tid: int
@@ -420,12 +403,7 @@ class ChildUse:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Window:
-    """A process over a window.
-
-    Attributes:
-        pid: of the process, and of its main thread.
-        io_bytes: what the process has read and written, without the threads that stand apart; None if unknown.
-    """
+    """A process over a window; ``io_bytes`` leaves out threads that stand apart, None if unknown."""
 
     pid: int
     span_ns: int

@@ -29,13 +29,7 @@ _GDB: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Debugger:
-    """One program; ``{pid}`` in its arguments stands for the process.
-
-    Attributes:
-        deadline_s: for one sample.
-        again: whether a second sample is worth its time.
-        install: how to get it.
-    """
+    """One program, ``{pid}`` in its arguments; ``deadline_s``: per sample; ``again``: a second one is worth it."""
 
     name: str
     arguments: tuple[str, ...]
@@ -57,12 +51,7 @@ GDB: Final = Debugger("gdb", ("-batch", "-nx", *_GDB, "-p", "{pid}"), "txt", 40.
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one run of a debugger gave; ``problem`` in words where it gave nothing usable.
-
-    Attributes:
-        file: name of the text in the folder.
-        forbidden: the kernel did not let it look.
-    """
+    """One run of a debugger; ``problem`` where it gave nothing usable; ``forbidden``: the kernel did not allow it."""
 
     text: str = ""
     file: str = ""
@@ -115,7 +104,6 @@ def _run(command: Sequence[str], out: Path, deadline_s: float) -> tuple[int | No
 
 
 def why_forbidden() -> str:
-    """Return why a process may not be looked into, and how to allow it."""
     try:
         scope = _YAMA.read_text().strip()
     except OSError:

@@ -45,8 +45,6 @@ CHOICES: Final[dict[str, tuple[Debugger, ...]]] = {
 
 @dataclass
 class _Views:
-    """What the samples have shown so far, by tool."""
-
     own: list[tuple[RawThread, ...]] = field(default_factory=list)
     python: list[tuple[PythonThread, ...]] = field(default_factory=list)
     raw: list[tuple[RawThread, ...]] = field(default_factory=list)
@@ -63,10 +61,8 @@ class _Views:
 def investigate(pid: int, run_dir: Path, proof: HangProof | None, *, runtime: str) -> Evidence:
     """Return what the threads of ``pid`` do; it lives on. About 0.6 s, 2 s with a debugger, more only with gdb.
 
-    Args:
-        run_dir: the probe's folder, with the worker's ``stacks.txt`` and ``events.jsonl``; raw texts are added to it.
-        proof: becomes part of the evidence.
-        runtime: ``"python"`` or ``"libtorch"``.
+    ``run_dir``: the probe's folder, with the worker's ``stacks.txt`` and ``events.jsonl``; raw texts are added to it;
+    ``proof``: becomes part of the evidence.
     """
     views = _Views()
     begin = time.monotonic()
@@ -91,11 +87,7 @@ def investigate(pid: int, run_dir: Path, proof: HangProof | None, *, runtime: st
 
 
 def crash_evidence(run_dir: Path, signal_name: str) -> Evidence:
-    """Return what a crashed process wrote about itself in its last moment.
-
-    Args:
-        signal_name: from its wait status, ``"SIGSEGV"``.
-    """
+    """Return what a crashed process wrote about itself in its last moment."""
     file = _crashed(run_dir)
     text = _read(run_dir / file)
     dumps = _crash_dumps(text)
@@ -132,7 +124,7 @@ def crash_evidence(run_dir: Path, signal_name: str) -> Evidence:
 
 
 def _crashed(run_dir: Path) -> str:
-    """Return the file with the stacks of a process that crashed: the worker, or one of those that it has forked."""
+    """Return the stacks of what crashed: the worker, or a process that it has forked."""
     files = [wire.STACKS, *sorted(path.name for path in run_dir.glob(f"{wire.STACKS}.*"))]
     texts = {file: _read(run_dir / file) for file in files}
     whole = (file for file, text in texts.items() if any(dump.complete for dump in _crash_dumps(text)))
@@ -154,7 +146,6 @@ def _crash_in_words(dump: Dump) -> Iterator[str]:
 
 
 def _ask_the_worker(pid: int, run_dir: Path, views: _Views, runtime: str) -> None:
-    """Add the process's own dump and faulthandler's, if it still takes these signals."""
     stacks = processes.stacks_of(pid, run_dir)
     text = _read(stacks)
     caught = _caught_signals(pid)
@@ -204,7 +195,6 @@ def _first_that_works(pid: int, run_dir: Path, views: _Views, runtime: str) -> t
 
 
 def _look(pid: int, run_dir: Path, views: _Views, debugger: Debugger, program: str, *, number: int) -> bool:
-    """Add one sample of a debugger; False, and a remark, if it showed no frames."""
     sample = debuggers.sample(debugger, program, pid, run_dir, number)
     if sample.file:
         views.files.append(sample.file)
@@ -268,10 +258,7 @@ def _tool(views: _Views) -> str:
 
 
 def _idents(run_dir: Path, pid: int | None = None) -> dict[int, int]:
-    """Return pthread_t -> kernel thread id, as the worker's events have them.
-
-    A forked process has the pthread_t of the thread that forked it: of several, the main thread of ``pid`` counts.
-    """
+    """Return pthread_t -> kernel thread id; of processes forked with one pthread_t, ``pid``'s main thread counts."""
     pairs: dict[int, set[int]] = {}
     for line in _read(run_dir / wire.EVENTS).splitlines():
         with contextlib.suppress(*DAMAGE):

@@ -65,11 +65,8 @@ _CUDA = re.compile(r"cuda-|cuda[0-9a-f]{6}")
 class _Rhythm:
     """When one thread has woken up, as far as looks can tell: a wake-up lies between two looks.
 
-    Attributes:
-        changed_ns: the look before which it has run last. Before that look's predecessor, at ``after_ns``, it had not.
-        even_since_ns: from when on its wake-ups may have come at even intervals.
-        least_ns, most_ns: bounds of that interval.
-        ticks: how many such intervals.
+    ``changed_ns``: the look before which it has run last. Before that look's predecessor, at ``after_ns``, it had not;
+    ``even_since_ns``: from when on its wake-ups may have come at even intervals.
     """
 
     started_ns: int
@@ -82,7 +79,6 @@ class _Rhythm:
     ticks: int = 0
 
     def wake(self, runs: int | None, before_ns: int, now_ns: int) -> None:
-        """Take into account that it has run between these looks."""
         least_ns = max(self.least_ns, float(before_ns - self.changed_ns))
         most_ns = min(self.most_ns, float(now_ns - self.after_ns))
         if runs is not None and (1 - UNEVEN) * least_ns <= most_ns * (1 + UNEVEN):
@@ -101,7 +97,6 @@ class Rhythms:
         self._before_ns = 0
 
     def add(self, snapshot: Snapshot) -> None:
-        """Take a look into account."""
         known, self._threads = self._threads, {}
         for tid, thread in snapshot.threads.items():
             rhythm = known.get(tid)
@@ -117,7 +112,6 @@ class Rhythms:
         return _Rhythm(thread.started_ns, thread.runs, now_ns, thread.started_ns, thread.started_ns + TICK_NS)
 
     def idle_since_ns(self, tid: int) -> float:
-        """Return the look since which it has not run; infinity if it was never sampled."""
         rhythm = self._threads.get(tid)
         return float("inf") if rhythm is None else rhythm.changed_ns
 
@@ -143,17 +137,12 @@ def blocked_phases(
     retries: bool = False,
     at_barriers: Collection[int] = (),
 ) -> tuple[OpenPhase, ...] | None:
-    """Return which phases are blocked for good, None if that is not proven; empty: proven, and no phase is to blame.
+    """Return which phases are blocked for good; None if that is not proven, empty if it is and no phase is to blame.
 
-    All of them or none: while one thread at work may go on, it may free the others. Without any phase at work (all
-    wait at a barrier, or the worker is between phases) nobody knows which threads matter: then all must wait.
-
-    Args:
-        at_work: open phases, without barriers and without the threads in ``serving``, which beat.
-        last: the last snapshot of the window.
-        rhythms: fed with all snapshots, also those before the window.
-        retries: whether the window is long enough to call a loop blocked that looks now and then.
-        at_barriers: threads that wait for others of the script, and work for nobody.
+    All of them or none: while one thread at work may go on, it may free the others. Without any phase at work (all wait
+    at a barrier, or the worker is between phases) nobody knows which threads matter: then all must wait. ``at_work`` is
+    without barriers and without the threads in ``serving``, which beat; ``retries``: whether the window is long enough
+    to call a loop blocked that looks now and then; threads ``at_barriers`` wait for others of the script.
     """
     if any(phase.tid == 0 for phase in at_work) or (serving and not at_work):
         return None
@@ -209,7 +198,6 @@ def _retries(use: ThreadUse, span_ns: int) -> bool:
 
 
 def ran(seen: Sequence[Snapshot], at_work: Sequence[OpenPhase]) -> bool:
-    """Whether a thread at work has had a CPU between the first and the last of these looks."""
     first, last = seen[0], seen[-1]
     return any(
         last.threads[tid].on_cpu_ns - first.threads[tid].on_cpu_ns > CPU_SHARE * (last.ns - first.ns)
@@ -245,13 +233,7 @@ def _is_idle(use: ThreadUse, span_ns: int) -> bool:
 
 
 def _waits_for_good(use: ThreadUse, span_ns: int, *, alone: bool, retries: bool) -> bool:
-    """Whether this thread waits for good.
-
-    Args:
-        alone: whether nobody else is at work. Beside threads that serve, a lock may change hands: then it must not
-            have been woken at all.
-        retries: whether a thread that polls now and then counts as blocked too.
-    """
+    """Whether this thread waits for good; beside serving threads it must not have been woken: locks change hands."""
     if not use.waits_for or not use.waits_for <= waits.INSIDE:
         return False
     if use.state == "R" and not use.polls:
@@ -302,10 +284,8 @@ PhaseKey = tuple[int, str, int]
 class Progress:
     """What the worker has said.
 
-    Attributes:
-        phases: the open ones.
-        progress_ns: the last event that was not a beat; ``beat_ns``: the last beat by thread.
-        forked: thread of the script -> the process that was forked for it.
+    ``progress_ns``: the last event that was not a beat; ``beat_ns``: the last beat by thread; ``forked``: thread of the
+    script -> the process that was forked for it.
     """
 
     phases: tuple[OpenPhase, ...] = ()
@@ -333,7 +313,6 @@ class Progress:
         return max(phase.begin_ns, self.beat_ns.get(phase.thread, 0)) if phase.phase == wire.SERVE else phase.begin_ns
 
     def beats(self, phase: OpenPhase, now_ns: int) -> bool:
-        """Whether this is a serving thread that has beaten lately."""
         return phase.phase == wire.SERVE and now_ns - self.since_ns(phase) < 1e9 * BEAT_STALE_S
 
     @property
@@ -348,8 +327,6 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Proven:
-    """A proof, and the phases that it blames."""
-
     proof: HangProof
     blamed: tuple[OpenPhase, ...]
 
@@ -372,7 +349,6 @@ class History:
         self.patience = 1.0
 
     def add(self, progress: Progress, snapshot: Snapshot) -> None:
-        """Take a look into account."""
         before = self._snapshots[-1][0] if self._snapshots else None
         lost_ns = max(snapshot.ns - (before.ns if before is not None else self._begin_ns) - UNWATCHED_NS, 0)
         stalled_ns = 0
@@ -579,10 +555,7 @@ def kind_of(window: Window, lately: Window, late: Sequence[OpenPhase]) -> HangKi
 
 
 def threads_of(window: Window, phases: Sequence[OpenPhase]) -> tuple[ThreadActivity, ...]:
-    """Return the threads at work in the order of the worker's, then those of the others that a reader should see.
-
-    Those are the main thread, whoever ran or waited for a CPU, and child processes that are not idle.
-    """
+    """Return the threads at work, then the main thread, whoever ran or queued, and children that are not idle."""
     threads = []
     for phase in sorted(phases, key=lambda phase: (phase.thread, phase.begin_ns)):
         use = window.threads.get(phase.tid)

@@ -53,7 +53,6 @@ class HungProcess:
         return f"{self.named(stacks)} {verb}{'s' if len(stacks) == 1 else ''}"
 
     def runs(self, stack: ThreadStack) -> bool:
-        """Return whether the thread was on a CPU for a part of the window that counts, or its stack moved."""
         if stack.moved:
             return True
         if self.proof is None:
@@ -72,12 +71,10 @@ def has(stack: ThreadStack, pattern: str, *, first: int | None = None) -> bool:
 
 
 def has_python(stack: ThreadStack) -> bool:
-    """Return whether Python code is on the stack."""
     return any(frame.language == PYTHON or "PyEval_EvalFrame" in frame.function for frame in stack.frames)
 
 
 def is_system(frame: Frame) -> bool:
-    """Return whether the frame is one of the C library."""
     return bool(re.search(r"^lib(c|pthread)[.-]|^\./nptl|sysdeps|^\./elf", frame.file))
 
 
@@ -144,7 +141,6 @@ def _loader_lock(process: HungProcess) -> Reading | None:
 
 
 def _waits_for_loader(stack: ThreadStack) -> bool:
-    """Return whether the code that waits for a mutex is the loader's own."""
     if waits_for(stack) is not Wait.MUTEX:
         return False
     for frame in stack.frames[:INNERMOST]:

@@ -247,7 +247,6 @@ def eu_stack(text: str) -> tuple[RawThread, ...]:
 
 
 def unnamed(threads: Iterable[RawThread]) -> dict[str, set[int]]:
-    """Return, per image, the addresses of frames that have no name yet."""
     wanted: dict[str, set[int]] = {}
     for thread in threads:
         for frame in thread.frames:
@@ -257,7 +256,6 @@ def unnamed(threads: Iterable[RawThread]) -> dict[str, set[int]]:
 
 
 def with_names(thread: RawThread, names: Names) -> RawThread:
-    """Return ``thread`` with the frames named that ``names`` knows."""
     frames = tuple(
         replace(frame, symbol=names[frame.image, frame.offset])
         if not frame.symbol and frame.offset is not None and (frame.image, frame.offset) in names
@@ -268,7 +266,6 @@ def with_names(thread: RawThread, names: Names) -> RawThread:
 
 
 def symbols(threads: Iterable[RawThread]) -> set[str]:
-    """Return all names, to be demangled together."""
     return {frame.symbol for thread in threads for frame in thread.frames if frame.symbol}
 
 
@@ -298,7 +295,6 @@ def without_handlers(thread: RawThread) -> RawThread:
 
 
 def depth(thread: RawThread) -> int:
-    """Return how many frames the thread's stack has, those left out counted."""
     left_out = (frame.note.split()[0] for frame in thread.frames if frame.note.endswith(LEFT_OUT))
     return len(thread.frames) + sum(int(number) for number in left_out)
 

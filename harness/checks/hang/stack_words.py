@@ -111,7 +111,6 @@ def crashed(stack: ThreadStack) -> bool:
 
 
 def waits_for(stack: ThreadStack) -> Wait:
-    """Return what the innermost frames wait for."""
     if crashed(stack):
         return Wait.UNKNOWN
     innermost = takewhile(lambda frame: frame.language != PYTHON, stack.frames[:INNERMOST])
@@ -150,10 +149,7 @@ def _telling(frame: Frame) -> str:
 def interesting(
     stacks: Sequence[ThreadStack], proof: HangProof | None, first: Sequence[int] = ()
 ) -> tuple[Folded, ...]:
-    """Return the stacks without what is on every stack, equal ones once.
-
-    Those of the threads ``first`` come first, then those of the worker's own threads.
-    """
+    """Return each stack once, without what is on all: threads ``first``, then the worker's own, then others."""
     activities = _by_tid(proof)
     groups: dict[tuple[str, ...], list[ThreadStack]] = {}
 

@@ -31,11 +31,7 @@ MORE_PATIENCE = 10
 
 
 def hang_story(seen: Evidence, before_s: float | None = None) -> tuple[tuple[str, str], ...]:
-    """Return labelled lines for the red cell: meaning, proof, threads, frames, and what could not be seen.
-
-    Args:
-        before_s: what the phase took in the old release at most, where that is known.
-    """
+    """Return labelled lines for the red cell; ``before_s``: what the phase took in the old release at most."""
     proof = seen.proof
     known = reading(seen.stacks, proof)
     lines: list[tuple[str, str]] = []
@@ -79,7 +75,6 @@ def _most_telling(seen: Evidence, known: Reading | None) -> list[Folded]:
 
 
 def _shown(frames: Sequence[str]) -> Sequence[str]:
-    """Return the innermost frames, and where the interpreter is further out, it and what it called."""
     inside = next((index for index, frame in enumerate(frames) if INTERPRETER.match(frame)), 0)
     if inside < MOST_FRAMES:
         return frames[:MOST_FRAMES]
@@ -99,7 +94,6 @@ def _not_done_words(proof: HangProof, before_s: float | None) -> str:
 
 
 def _before_s(result: ModelResult, old: Sequence[ModelResult]) -> float | None:
-    """Return what a load or a call took in the old release at most, in seconds; None where it is not known."""
     if any(before.failed for before in old):
         return None
     _, phase = result.way
@@ -135,17 +129,10 @@ def failure_finding(
     seen: Evidence | None = None,
     old: Sequence[ModelResult] = (),
 ) -> Finding:
-    """Return the finding for a model that did not complete, in words a reader can act on.
-
-    Args:
-        release: name of the environment it happened in.
-        stage: ``"alone"`` or ``"in concurrent init"``.
-        evidence: path in the run's folder; ``seen``: what was found in the process before it was ended.
-        old: how the model did alone in the old release, where that is known.
-    """
+    """Return the finding for a model that did not complete; ``old``: how it did alone in the old release."""
     kind = OUTCOME_KIND[result.outcome]
     proof = seen.proof if seen is not None else None
-    phase = result.phase or "start"
+    phase = result.phase_words or "start"
     why = error = subject = ""
     if result.outcome is Outcome.HANG:
         how = "" if proof is None or proof.kind is HangKind.OVERDUE else f" ({proof.kind.value})"

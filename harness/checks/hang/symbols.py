@@ -43,13 +43,8 @@ def look_up(wanted: Mapping[str, Iterable[int]]) -> Names:
 def function_names(path: Path, offsets: Iterable[int]) -> dict[int, str]:
     """Return the name of the function that contains each address, for those that lie in one.
 
-    Args:
-        path: a 64-bit little-endian ELF file.
-        offsets: addresses as its symbol table counts them.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError, IndexError, OverflowError, struct.error: it is no such file, or a damaged one.
+    ``path``: a 64-bit little-endian ELF file. Raises ``OSError``: the file cannot be read; ``ValueError``,
+    ``IndexError``, ``OverflowError``, ``struct.error``: it is no such file, or a damaged one.
     """
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as image:
         if image[:6] != b"\x7fELF\x02\x01":
@@ -96,10 +91,7 @@ def _sections(image: mmap.mmap) -> Iterable[tuple[int, int, int, int]]:
 
 
 def plain_demangled(name: str) -> str:
-    """Return the qualified name of a mangled one without arguments and template arguments; else ``name`` itself.
-
-    For machines without ``c++filt``: enough to read, and to recognise, a function.
-    """
+    """Return a mangled name as its qualified name, without arguments: readable where ``c++filt`` is missing."""
     nested, simple = _NESTED.match(name), _SIMPLE.match(name)
     match = nested or simple
     if match is None:

@@ -114,12 +114,7 @@ class Surroundings:
 
 
 def in_words(machine: str, syscall: str, wchan: str, around: Surroundings) -> str:
-    """Return what a thread waits for; empty where it runs or that is unknown.
-
-    Args:
-        machine: as ``platform.machine`` has it.
-        syscall, wchan: contents of the files of these names in ``/proc/PID/task/TID``.
-    """
+    """Return what a thread waits for; empty if it runs or that is unknown. ``machine``: of ``platform.machine``."""
     number, *arguments = _numbers(syscall)
     name = SYSCALLS.get(machine, {}).get(number, "")
     if len(arguments) < 6 or not name:

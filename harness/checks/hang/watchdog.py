@@ -40,11 +40,9 @@ def watch(
     investigate: Investigate | None = None,
     seen: Callable[[EventLog], None] = lambda _: None,
 ) -> Ending:
-    """Wait for ``child``; once it is proven to hang, look into it, kill its group, and say which phases are to blame.
+    """Wait for ``child``; once it is proven to hang, look into it, kill its group and name the phases to blame.
 
-    Args:
-        investigate: takes evidence of a process that hangs, while it still does; may fail or take too long.
-        seen: is shown the events at every look, while the child runs.
+    ``investigate`` may fail or take too long; ``seen`` is shown the events at every look, while the child runs.
     """
     with Printed(run_dir) as printed:
         return _watch(child, run_dir, deadline, printed, investigate=investigate, seen=seen)
@@ -116,7 +114,6 @@ def _went_on(child: Child, tail: EventTail, before: Progress, finding: Proven) -
 def _look_into(
     pid: int | None, run_dir: Path, proof: HangProof, investigate: Investigate | None, *, killed: threading.Event
 ) -> Evidence | None:
-    """Return what ``investigate`` finds, or why it found nothing; it gets a thread, so that it cannot hold us up."""
     if investigate is None or pid is None:
         return None
     answers = list[Evidence]()

@@ -80,13 +80,12 @@ class BenchmarkState:
         return self.next is not Next.DONE and self.rounds < self.budget.looks[-1]
 
     def take(self, sample: PairSample) -> None:
-        """Keep a sample of the round that was just measured."""
         if not self.samples:
             self.budget = affordable(self.budget, sample.spent_s)
         (self.fresh if self.next is Next.CONFIRM else self.samples).append(sample)
 
     def measured(self, model: str, prior: Prior | None, beside: Mapping[str, Prior | None]) -> LatencyMeasurement:
-        """Return what is known by now, with what all models say of variances: of the steady call, and ``beside`` it."""
+        """Return what is known by now of the steady call, and ``beside`` it, with what all models say of variances."""
         looks = self.budget.looks
         return statistics.measure(
             model, self.samples, self.fresh, looks=looks, prior=prior, beside=beside, problem=self.problem
@@ -110,16 +109,14 @@ class BenchmarkState:
 class Time:
     """What is left of the time of a benchmark, in seconds.
 
-    Attributes:
-        is_more: whether it was given to a run that has rounds already: these cost nothing of it, and looks may go on
-            after those that were planned.
+    ``is_more``: whether it was given to a run that has rounds already: these cost nothing of it, and looks may go on
+    after those that were planned.
     """
 
     left_s: float = math.inf
     is_more: bool = False
 
     def spend(self, wall_s: float, *, kept: bool) -> None:
-        """Take off what a round took; ``kept``: it was measured before."""
         if not (kept and self.is_more):
             self.left_s -= wall_s
 
@@ -160,10 +157,7 @@ def benchmark(facts: Compared, effects: Effects) -> Timed:
 
 
 def operator_calls(artifact: Artifact) -> int:
-    """Return how many calls of operators the code of an artifact has that it may run; 0 where it cannot be read.
-
-    One in a loop counts once: nothing but a run would tell how often.
-    """
+    """Return how many operator calls an artifact's code has, those in loops once; 0 where it cannot be read."""
     try:
         with files.opened(artifact.path) as source:
             uses = read_artifact(source, artifact.path).operators
@@ -173,7 +167,6 @@ def operator_calls(artifact: Artifact) -> int:
 
 
 def untimed(facts: Compared) -> Timed:
-    """Return the facts of a run that measures no times."""
     return Timed(**Compared.known(facts), latency={}, common=None, machine_states=())
 
 
@@ -202,11 +195,7 @@ def time_for(
     *,
     planted: Collection[str] = (),
 ) -> Time:
-    """Return the time of a benchmark, by the settings of the plan.
-
-    Raises:
-        ConfigError: what somebody asked for is not enough for one round of one model.
-    """
+    """Return the benchmark's time. Raises ``ConfigError``: it does not suffice for one round of one model."""
     plan, budget = facts.plan, facts.plan.settings.latency
     time_left = _time_left(contestants, facts, effects, budget, new_profile(facts.plan))
     allowed_s = _allowed_s(contestants, planted, time_left, budget)
@@ -254,7 +243,6 @@ def _time_left(
     *,
     arms: Collection[str] = tuple(ARMS),
 ) -> TimeLeft:
-    """Return what says how long the rounds of ``contestants`` will take, by what they did in the old release."""
     lanes = lanes_for(contestants, facts, (facts.plan.settings.profile, profile), budget, arms=len(arms))
     every = control_every(len(contestants))
     costs = {}
@@ -271,10 +259,8 @@ def extra_rounds(
     """Return how many rounds measure more than the steady call: as many as an interval of it needs.
 
     Of three rounds, Student's t makes one as wide as two do with the strength that many models lend each other
-    (simulated, docs/adr/0072-a-control-for-some.md); what only a few have, other shapes, takes three.
-
-    Args:
-        gated: whether a quantity beside the steady call can fail a model: every round measures it then.
+    (simulated, docs/adr/0072-a-control-for-some.md); what only a few have, other shapes, takes three. ``gated``:
+    whether a quantity beside the steady call can fail a model: every round measures it then.
     """
     if gated:
         return budget.looks[-1]
@@ -329,17 +315,12 @@ def contest(
     """Return what the benchmark learnt of each contestant; each is measured until it is decided or its budget is spent.
 
     Args:
-        contestants: name -> (artifact of the old arms, artifact of the new arm); the same but for planted defects.
-        profile: of the new arm; the others run under the plan's.
         arms: arm -> side.
-        label: of the folder and in the progress.
         budget: the plan's by default.
         confirm: whether a suspicion is taken to fresh rounds.
         extras: whether throughput, other shapes and graph replay are measured too.
-        machine_states: what the machine was like in each round is appended.
         runtime: the worker that is timed; ``"libtorch"`` only where it is built for both sides.
         time: what is left of the run's, from which the rounds are taken; as much as they need by default.
-        planted: names of the planted slowdowns and their twins, whose first looks are always made.
         give_up: who is measured only to see whether its calls are below the limit; a look above it ends that.
     """
     budget, time = budget or facts.plan.settings.latency, time or Time()
@@ -499,11 +480,7 @@ def measured_round(
     lanes: int = 1,
     confirming: Collection[str] = (),
 ) -> MeasuredRound:
-    """Return what one round of fresh processes gave, one arm per request; it is measured once in a run.
-
-    Args:
-        confirming: the models that were suspected before.
-    """
+    """Return what one round of fresh processes gave, one arm per request; it is measured once in a run."""
     results, name = ResultStore(folder, MeasuredRound), f"round-{number}"
     key = _key(requests, names, budget, extras=extras)
     stored = results.reusable(name, answers=lambda measured: measured.key == key)
@@ -538,7 +515,6 @@ def measured_round(
 
 
 def _open(state: BenchmarkState, old: Artifact, new: Artifact) -> Open:
-    """Return how far a model is, for the time that is left; a planted slowdown is always taken to fresh rounds."""
     first = state.budget.looks[0]
     if old is not new:
         return Open(rounds=min(len(state.samples), first) + len(state.fresh), looks=(2 * first,))
@@ -546,22 +522,17 @@ def _open(state: BenchmarkState, old: Artifact, new: Artifact) -> Open:
 
 
 def _looked_at(states: Iterable[BenchmarkState]) -> tuple[int, int]:
-    """Return how many models their first look left undecided, and how many there are that had one."""
     looked = [state for state in states if len(state.samples) >= state.budget.looks[0]]
     return sum(state.next is Next.SEARCH for state in looked), len(looked)
 
 
 def timed_runtime(facts: WithWorker, effects: Effects) -> str:
-    """Return the worker that is timed: the one that initializes, so that times are those of the language that serves.
-
-    On a GPU, and where operator libraries are loaded, the Python worker is timed: the C++ one does neither there.
-    """
+    """Return the worker that is timed: the one that initializes; Python's on GPUs and with operator libraries."""
     libraries = any(environment.spec.libraries for environment in effects.environments.values())
     return "python" if libraries or not facts.plan.runs_on.is_cpu else facts.worker
 
 
 def _called_in_cpp(measured: LatencyMeasurement) -> bool:
-    """Whether the C++ worker, if it was timed, can call the model: not where its old release answers an error."""
     refused = not measured.samples and measured.refused and measured.problem_of != NEW
     return measured.runtime != "libtorch" or not refused
 
@@ -572,14 +543,12 @@ def _words(label: str, number: int, names: Sequence[str], states: Mapping[str, B
 
 
 def order_deadline_s(names: Iterable[str], facts: Answered) -> float:
-    """Return the deadline of one order, which may be a load with its first calls."""
     known = [result for name in names if name in facts.baselines for result in facts.baselines[name].results]
     limits = deadline_after(facts.plan.settings.deadlines, known)
     return limits.load_s + limits.call_s
 
 
 def placed(budget: LatencyBudget, profiles: Sequence[ServingProfile]) -> Placement:
-    """Return the cores that all arms share."""
     if not budget.pin:
         return Placement(why_not="switched off ([tool.compat.latency] pin)")
     return choose(cores_wanted(profiles))

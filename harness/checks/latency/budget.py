@@ -23,14 +23,9 @@ IN_TWO_LANES = 0.67
 class Candidate:
     """A model that another round may time.
 
-    Attributes:
-        cost_s: of one round of it in its lane, the start of the processes apart.
-        rounds: until its next look; fewer would tell nothing.
-        confirmed_in: how many rounds more confirm what its first look may find beyond a limit.
-        is_required: timed whatever is left: nobody believes a benchmark that has not seen a planted slowdown.
-        is_suspected: something about it is beyond a limit, which fresh rounds are to confirm.
-        is_new: it had no look yet.
-        decided_in_s: how much measuring is expected to decide it.
+    ``cost_s`` is of one round in its lane, without the start of the processes; ``rounds``: until its next look, as
+    fewer would tell nothing; ``confirmed_in``: how many more rounds confirm a suspicion; ``is_required``: timed
+    whatever is left, as planted slowdowns are; ``decided_in_s``: how much measuring is expected to decide it.
     """
 
     cost_s: float
@@ -43,11 +38,7 @@ class Candidate:
 
 
 def total_s(budget: LatencyBudget, models: int, lanes: int = 1, *, first_looks_s: float = 0.0) -> float:
-    """Return how long the benchmark of so many models may take, in so many lanes.
-
-    Args:
-        first_looks_s: how long the first looks of all of them are expected to take.
-    """
+    """Return how long the benchmark of so many models may take, in so many lanes."""
     if budget.total_s is not None:
         return budget.total_s
     whole_s, model_s = TOTAL_S.get(budget.budget, TOTAL_S["quick"])
@@ -58,19 +49,13 @@ def total_s(budget: LatencyBudget, models: int, lanes: int = 1, *, first_looks_s
 def next_round(
     candidates: Mapping[str, Candidate], *, start_s: float, left_s: float, lanes: int = 1, needs_one: bool = False
 ) -> list[str]:
-    """Return the models of the next round, in the order of ``candidates``; none where time is over.
+    """Return the models of the next round, in the order of ``candidates``; none when the time is over.
 
-    A model takes part if its rounds until its next look fit, beside those of the ones that come before it: suspicions
-    first, then models that had no look, the cheapest first, then whichever is decided soonest. First looks leave the
-    time in which the costliest of their models could be confirmed: a slowdown that was seen and not confirmed is worth
-    less than a model more. Where it keeps all of them out, it would serve nobody, and goes to a model without a look
-    after all, beside the suspicions: they share the starts of their processes.
-
-    Args:
-        start_s: of the processes of a round, which all its models share.
-        left_s: seconds that are left of the budget.
-        lanes: how many models are timed at the same time.
-        needs_one: whether one model is timed in any case, beside those that are required.
+    A model takes part if its rounds until its next look fit beside those of the models that come before it: suspicions
+    first, then models without a look, the cheapest first, then whichever is decided soonest. First looks leave the time
+    to confirm the most expensive of them: a confirmed slowdown is worth more than one more look. Where that reserve
+    would keep every model out, it goes to a model without a look. ``needs_one``: one model is timed in any case, beside
+    those that are required.
     """
     chosen = [name for name, candidate in candidates.items() if candidate.is_required]
     others = sorted((name for name in candidates if name not in chosen), key=lambda name: _order(candidates[name]))
@@ -97,13 +82,11 @@ def next_round(
 
 
 def seconds(candidates: Sequence[Candidate], start_s: float, lanes: int = 1) -> float:
-    """Return how long rounds of these models take until each had its next look."""
     rounds = max((candidate.rounds for candidate in candidates), default=0)
     return start_s * rounds + side_by_side([candidate.rounds * candidate.cost_s for candidate in candidates], lanes)
 
 
 def _confirming_s(candidates: Sequence[Candidate], start_s: float, lanes: int) -> float:
-    """Return how long it takes to confirm those that are required, and one that has its first look now."""
     later = [replace(candidate, rounds=candidate.confirmed_in) for candidate in candidates]
     new = [candidate for candidate in later if candidate.is_new and not candidate.is_required]
     dearest = sorted(new, key=lambda candidate: candidate.rounds * candidate.cost_s)[-1:]
@@ -111,7 +94,7 @@ def _confirming_s(candidates: Sequence[Candidate], start_s: float, lanes: int) -
 
 
 def side_by_side(costs_s: Collection[float], lanes: int) -> float:
-    """Return how long so many lanes need for what costs one of them these times: a model is never in two at once."""
+    """Return how long so many lanes need for these costs; a model is never in two lanes at once."""
     return max(math.fsum(costs_s) / lanes, max(costs_s, default=0.0))
 
 

@@ -27,8 +27,6 @@ STEPS = 60
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Model:
-    """One model: ``log`` is the mean of its rounds' logarithms; ``variance``: of that mean."""
-
     name: str
     log: float
     variance: float
@@ -47,12 +45,7 @@ class _Fit:
 def common_slowdown(
     measurements: Mapping[str, LatencyMeasurement], operators: Mapping[str, int] | None = None
 ) -> CommonSlowdown | None:
-    """Return what the release costs all models; None of fewer than three, or without two rounds that all are in.
-
-    Args:
-        measurements: of the models alone, without planted defects.
-        operators: model -> operator calls in its code, where that is known.
-    """
+    """Return what the release costs all models, None of fewer than three or without two rounds shared by all."""
     logs, rounds, controls = _contrasts(measurements)
     if len(logs) < LEAST_MODELS or len(rounds) < 2:
         return None
@@ -97,10 +90,7 @@ def _contrasts(
 def with_own_parts(
     measurements: Mapping[str, LatencyMeasurement], common: CommonSlowdown | None
 ) -> dict[str, LatencyMeasurement]:
-    """Return the measurements with what each model pays beyond the common part, shrunken as Morris (1983) does.
-
-    What is shown and judged of a model is what fresh rounds say where there are any, so that is what is divided.
-    """
+    """Divide what fresh rounds (if any) say of each model into common and own part, shrunken as Morris (1983)."""
     if common is None:
         return dict(measurements)
     of_models, _, _ = _contrasts(measurements)
@@ -190,10 +180,8 @@ def _mean(models: Sequence[_Model], spread: float) -> tuple[float, list[float]]:
 class _Controls:
     """Two processes of the old release against each other, whose logarithms are 0 but for chance.
 
-    Attributes:
-        shared: round -> the mean over the models that the control timed in it.
-        models: those models, each with the mean of its rounds; all with the variance that they have in common.
-        chance: the variance of these means that models make by themselves, on average over the rounds.
+    ``models``: those models, each with the mean of its rounds; all with the variance that they have in common;
+    ``chance``: the variance of these means that models make by themselves, on average over the rounds.
     """
 
     shared: Mapping[int, float]

@@ -48,16 +48,11 @@ class Open:
 
 
 class TimeLeft:
-    """Says how long the rounds of a benchmark will take; every round that was measured corrects it.
+    """Says how long the rounds of a benchmark will take; every measured round corrects it.
 
-    What was expected before counts as much as the first round does: that one also reads archives from the disk, and
-    by itself it made the time left a third too long (docs/calibration.md).
-
-    Args:
-        costs: model -> what it is expected to cost.
-        start_s: expected of the processes of a round, whoever is timed in it.
-        lanes: how many models are timed at the same time.
-        first_rounds: how many rounds measure more than the steady call.
+    What was expected before counts as much as the first round does: that one also reads archives from the disk, and by
+    itself it made the time left a third too long (docs/calibration.md). ``start_s`` is the expected start of a round's
+    processes; ``first_rounds``: how many measure more than the steady call.
     """
 
     def __init__(self, costs: Mapping[str, RoundCost], *, start_s: float, first_rounds: int, lanes: int = 1) -> None:
@@ -65,7 +60,7 @@ class TimeLeft:
         self._guessed_s = self._expected_s = self._measured_s = 0.0
 
     def took(self, names: Iterable[str], wall_s: float, *, is_first: bool) -> None:
-        """Learn how long a round of ``names`` took; ``is_first``: one of the first, see ``RoundCost``."""
+        """Learn how long a round of ``names`` took; ``is_first``: see ``RoundCost``."""
         costs = [self._costs[name] for name in names]
         lane_s = [cost.first_s if is_first else cost.later_s for cost in costs]
         expected_s = self._start_s + side_by_side(lane_s, self.lanes)
@@ -74,10 +69,8 @@ class TimeLeft:
         self._measured_s += wall_s
 
     def seconds(self, models: Mapping[str, Open], *, undecided: float = UNDECIDED_BEFORE) -> float:
-        """Return how long the rounds of ``models`` will take.
-
-        Args:
-            undecided: share of the models that each look leaves undecided.
+        """Return how long the rounds of ``models`` will take; ``undecided``: the share of them that each look leaves
+        undecided.
         """
         total_s = 0.0
         for number in range(max((model.looks[-1] - model.rounds for model in models.values()), default=0)):
@@ -90,7 +83,6 @@ class TimeLeft:
         return total_s * self._correction
 
     def first_looks_s(self, models: Collection[str], rounds: int) -> float:
-        """Return how long the first looks of ``models`` take, each after so many rounds."""
         first = min(self._first_rounds, rounds)
         first_s, later_s = (
             side_by_side([self.cost_s(name, is_first=is_first) for name in models], self.lanes)
@@ -100,16 +92,13 @@ class TimeLeft:
 
     @property
     def start_s(self) -> float:
-        """Seconds that the processes of a round take to start."""
         return self._start_s * self._correction
 
     def cost_s(self, name: str, *, is_first: bool) -> float:
-        """Return the seconds of one more round of a model in its lane; ``is_first``: see ``RoundCost``."""
         cost = self._costs[name]
         return (cost.first_s if is_first else cost.later_s) * self._correction
 
     def mean_cost_s(self, name: str, done: int, rounds: int) -> float:
-        """Return the seconds of one of the next ``rounds`` of a model that had ``done``."""
         costs_s = [self.cost_s(name, is_first=number < self._first_rounds) for number in range(done, done + rounds)]
         return sum(costs_s) / rounds
 
@@ -132,11 +121,7 @@ def expected_cost(
     lanes: int = 1,
     control_every: int = 1,
 ) -> RoundCost:
-    """Return what a round of a model will cost its lane, by what its runs took in the old release.
-
-    Args:
-        control_every: the control times every so many-th of the models.
-    """
+    """Return what a round of a model will cost its lane, by its runs in the old release."""
     compared = [arm for arm in arms if arm != CONTROL]
     processes = len(compared) + (len(arms) - len(compared)) / control_every
     calls = [call for result in results[:1] for call in result.calls]

@@ -29,7 +29,6 @@ NO_WORKERS: Mapping[str, Path] = {}
 
 
 def combined(states: Sequence[MachineState]) -> MachineState:
-    """Return what the machine was like in all lanes together: the worst that any of them saw."""
     return MachineState(
         cores=tuple(sorted(core for state in states for core in state.cores)),
         why_not_pinned=next((state.why_not_pinned for state in states if state.why_not_pinned), ""),
@@ -83,16 +82,8 @@ class ReadWriteLock:
 class Lane:
     """The processes of one lane, which are started anew for a model after one that broke them.
 
-    Attributes:
-        problems: model -> why it has no sample.
-        why_not_started: why its processes could not be started, which ends it.
-        unreaped: processes that could not be ended.
-
-    Args:
-        name: of the folders of its processes.
-        placement: the cores of all its processes.
-        starting: the cores on which these start, all at once, before they are pinned; empty: their own.
-        lock: of all lanes of the round: callers at the same time need the cores of the others, who wait meanwhile.
+    ``starting``: the cores on which these start, all at once, before they are pinned; empty: their own; ``lock``: of
+    all lanes of the round: callers at the same time need the cores of the others, who wait meanwhile.
     """
 
     def __init__(
@@ -142,11 +133,8 @@ class Lane:
     ) -> dict[str, PairSample]:
         """Return the samples of the models that it took from the left of ``models``, which all lanes share.
 
-        The thread that calls this stays on the lane's cores, where it disturbs no other lane.
-
-        Args:
-            controls: the models that the control times too.
-            chance: draws the order of blocks.
+        The calling thread stays on the lane's cores, where it disturbs no other lane. The control times ``controls``
+        too; ``chance`` draws the order of blocks.
         """
         samples: dict[str, PairSample] = {}
         try:
@@ -174,7 +162,6 @@ class Lane:
         return samples
 
     def machine_state(self) -> MachineState:
-        """Return what its cores were like so far."""
         cores = () if self._why_not_pinned else self._placement.cores
         return self._watch.machine_state(cores=cores, why_not_pinned=self._why_not_pinned, gpu=self._gpu)
 
@@ -260,7 +247,6 @@ class Lane:
         )
 
     def _later_sets(self, model: str) -> list[str]:
-        """Return the input sets after the first one that every arm has."""
         runs = [run for request in self._requests.values() for run in request.runs if run.artifact.model == model]
         later = [{name for name, _ in run.schedule[1:]} for run in runs]
         return [name for name, _ in runs[0].schedule[1:] if all(name in names for names in later)] if runs else []

@@ -35,10 +35,6 @@ def classify(estimate: RatioEstimate | None, limit: float) -> str:
 
 
 def tolerated(measurement: LatencyMeasurement, budget: LatencyBudget) -> float:
-    """Return how much slower a call may be, as a share of it: the limit, and for short calls the absolute floor.
-
-    A microsecond more on a call of ten matters to nobody, however certain it is.
-    """
     calls = measurement.call_s
     return max(budget.limit, budget.floor_s / calls[0]) if calls is not None and calls[0] > 0 else budget.limit
 
@@ -133,7 +129,6 @@ def verdicts_beyond(measurement: LatencyMeasurement, settings: PolicySettings) -
 
 
 def gate_verdicts(measurement: LatencyMeasurement, settings: PolicySettings) -> dict[str, str]:
-    """Return the same of those quantities alone whose limit fails a model."""
     beyond = verdicts_beyond(measurement, settings)
     return {name: verdict for name, verdict in beyond.items() if parts_of(name)[0] in settings.gating}
 
@@ -147,10 +142,7 @@ class Next(StrEnum):
 
 
 def affordable(budget: LatencyBudget, round_s: float) -> LatencyBudget:
-    """Return the budget with the looks that a model can afford whose rounds take ``round_s`` seconds of measuring.
-
-    Decided before anything is compared, so that fewer looks may each ask for less. The first one is always made.
-    """
+    """Return the budget with the looks that a model can afford, at least one; decided before anything is compared."""
     rounds = SEARCH_SHARE * budget.model_s / round_s if round_s > 0 else budget.looks[-1]
     return replace(budget, looks=tuple(look for look in budget.looks if look <= rounds) or budget.looks[:1])
 
@@ -167,13 +159,8 @@ def next_step(
     """Return how the benchmark of a model goes on.
 
     Data are looked at after ``budget.looks`` rounds only: each further look would need a wider interval. What is
-    suspected is taken to fresh rounds, and gets its first look there in any case.
-
-    Args:
-        budget: with the looks that the model can afford.
-        rounds: of the search; ``fresh``: of the confirmation.
-        gates: what fresh rounds say of the gated quantities that are suspected.
-        further: whether looks go on after those that were planned.
+    suspected is taken to fresh rounds, and gets its first look there in any case. ``further``: whether looks go on
+    after those that were planned.
     """
     if measurement.problem:
         return Next.DONE

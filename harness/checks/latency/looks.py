@@ -18,18 +18,13 @@ FURTHER = 1.5
 
 
 def level_per_look(looks: int) -> float:
-    """Return the two-sided level for each of ``looks`` >= 1 looks, so that all together err with 5 to 6 %.
-
-    Beyond ten looks: Bonferroni's 0.05 / ``looks``, which is safe for any number.
-    """
+    """Return each look's two-sided level, so that all err with 5 to 6 %; beyond ten looks Bonferroni's 0.05 / n."""
     return POCOCK[looks - 1] if looks <= len(POCOCK) else 0.05 / looks
 
 
 def level_at(rounds: int, looks: Sequence[int]) -> float:
-    """Return the two-sided level of the look after ``rounds``, or of the next one after that.
-
-    Args:
-        looks: after how many rounds a look is planned; empty for a single look at what there is.
+    """Return the two-sided level of the look after ``rounds``, or of the next; no ``looks``: a single one at what
+    there is.
     """
     if not looks or rounds <= looks[-1]:
         return level_per_look(max(len(looks), 1))

@@ -15,11 +15,9 @@ HARMLESS = frozenset({"idle", "clocks set by the user"})
 
 
 def busy_notes(machine_states: Sequence[MachineState], waited: float) -> Iterator[str]:
-    """Yield sentences on what disturbed the benchmark, each with what to do; none where the machine was quiet.
+    """Yield what disturbed the benchmark, each with what to do; none where the machine was quiet.
 
-    Args:
-        machine_states: one per round.
-        waited: largest share of an arm's blocks in which the caller waited for a core, over all models, 0 to 1.
+    ``waited`` is the largest share, 0 to 1, of an arm's blocks in which the caller waited for a core.
     """
     others = max((state.others for state in machine_states), default=0.0)
     if others > OTHERS_LIMIT:

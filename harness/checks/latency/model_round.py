@@ -44,18 +44,14 @@ class ModelRound:
     """The orders for one model, and the replies.
 
     Attributes:
-        blocks: in the order they ran.
         spoilt: whether a process was lost beside the blocks, or answers no plain call any more.
 
     Args:
-        arms: the processes; each order goes to one of them while the others sleep.
         order: gives an order and returns the answer, also where that is an error; raises ``ProcessLost`` without one.
         chance: draws who comes first, anew for every turn; never who came last in the turn before.
         sets: input sets of other shapes, for ``measure_extras``.
         callers: cores for callers at the same time; empty leaves them with their process.
         alone: entered while they call: their cores may be those of other lanes.
-        graphs: whether graphs are replayed.
-        first_calls: how many follow on loading, at most; the control makes the fewest.
         pause_s: wait before an order to another arm: the threads of the pool of the last one spin on for a while.
     """
 
@@ -94,7 +90,6 @@ class ModelRound:
                 before = arm
 
     def work(self) -> None:
-        """Have one arm do a block that is not recorded."""
         self._ask(self.arms[0], "block", calls=self.blocks[0].calls)
 
     def measure_extras(self) -> None:
@@ -140,12 +135,10 @@ class ModelRound:
         return {}
 
     def drop(self) -> None:
-        """Have every process let the model go."""
         for arm in self.arms:
             self._ask(arm, "drop")
 
     def samples(self) -> Mapping[str, ArmSample]:
-        """Return arm -> what it measured besides the blocks."""
         return {arm: self._sample(arm) for arm in self.arms}
 
     def _sample(self, arm: str) -> ArmSample:

@@ -1,4 +1,4 @@
-"""Strength that the models of a run lend each other: moderated variances, as in Smyth (2004), limma.
+"""Moderated variances, to which all models of a run contribute, as in Smyth (2004), limma.
 
 Three rounds say little of how much the rounds of a model vary, and those of all models together say a lot. So the
 variance of one model is a mean of its own and of what is usual in this run, weighted by degrees of freedom. How much
@@ -23,14 +23,11 @@ LEAST_SHARE = 1e-5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spread:
-    """The variance over the rounds of one model, with its degrees of freedom."""
-
     variance: float
     degrees: float
 
 
 def spread_over(values: Sequence[float]) -> Spread:
-    """Return the spread of two or more values, one per round, about their mean."""
     return Spread(variance=statistics.variance(values), degrees=len(values) - 1)
 
 
@@ -51,11 +48,7 @@ class Prior:
 
 
 def fit_prior(spreads: Sequence[Spread]) -> Prior | None:
-    """Return the prior by the moments of the logarithms (Smyth 2004, section 6.2); None from too few models.
-
-    Args:
-        spreads: one per model with two rounds or more.
-    """
+    """Return the prior by the moments of the logarithms (Smyth 2004, section 6.2); None from too few models."""
     known = [spread for spread in spreads if spread.degrees > 0]
     if len(known) < LEAST_MODELS:
         return None

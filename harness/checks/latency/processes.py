@@ -42,13 +42,8 @@ class ProcessLost(Exception):
 class BenchmarkProcess:
     """One process of the benchmark.
 
-    Attributes:
-        folder: what it leaves.
-        why_not_pinned: why it does not run on ``cores`` alone, empty where it does.
-
-    Args:
-        cores: where it runs; empty: anywhere.
-        native: the C++ worker of its release, in place of the Python one.
+    ``why_not_pinned``: why it does not run on ``cores`` alone, empty where it does; ``native``: the C++ worker of its
+    release, in place of the Python one.
     """
 
     def __init__(
@@ -82,11 +77,9 @@ class BenchmarkProcess:
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
         return self._process.number
 
     def order(self, deadline_s: float, **order: Any) -> dict[str, Any]:
-        """Send an order and return its answer."""
         try:
             assert self._process.stdin is not None
             self._process.stdin.write(json.dumps(order).encode() + b"\n")
@@ -124,11 +117,9 @@ class BenchmarkProcess:
         return ProcessLost(f"the {self.arm} process {how}", arm=self.arm)
 
     def pin(self, cores: Sequence[int]) -> None:
-        """Move the process to ``cores``."""
         pin_threads(self._process.number, cores)
 
     def unpin(self) -> None:
-        """Let the process run anywhere."""
         unpin(self._process.number)
 
     def close(self) -> bool:

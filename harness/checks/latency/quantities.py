@@ -25,12 +25,7 @@ Estimate = Callable[[str, Callable[[PairSample], float | None]], RatioEstimate |
 
 
 def quantities(samples: Sequence[PairSample], estimate: Estimate) -> dict[str, Quantity]:
-    """Return all quantities that both releases have.
-
-    Args:
-        samples: of one model.
-        estimate: makes a ratio of the name of a quantity and a function from a sample to the logarithm of new/old.
-    """
+    """Return all quantities that both releases have; ``estimate`` takes a name and sample -> log(new/old)."""
     quantities = {}
     for name, (unit, value) in _values(samples).items():
         old = _median(samples, OLD_ARMS, value)
@@ -68,10 +63,7 @@ def _values(samples: Sequence[PairSample]) -> dict[str, tuple[str, Value]]:
 
 
 def quantity_priors(models: Sequence[Sequence[PairSample]]) -> dict[str, Prior | None]:
-    """Return what all models of a run say of the variance of each quantity that two rounds may have to tell.
-
-    All input sets of a model are one shape, with the mean of their variances: they share its rounds.
-    """
+    """Return what all models say of the variance of each quantity; a model's input sets are one shape, averaged."""
     spreads: dict[str, list[Spread]] = defaultdict(list)
     for samples in models:
         own: dict[str, list[Spread]] = defaultdict(list)
@@ -170,10 +162,7 @@ def missing(samples: Sequence[PairSample]) -> dict[str, tuple[str, str]]:
 
 
 def excess_growth_bytes(samples: Sequence[PairSample]) -> int | None:
-    """Return by how much more the new release's memory grew over a round than the old's: the least over all rounds.
-
-    None where a side was not measured. One allocation of an allocator's arena does not come again in every round.
-    """
+    """Return the least excess growth of memory over all rounds, None if unmeasured: arenas do not grow each round."""
     excess = []
     for sample in samples:
         grown = {name: arm.growth_bytes for name, arm in sample.arms.items() if arm.growth_bytes is not None}

@@ -29,18 +29,12 @@ class Round:
 
     Attributes:
         wall_ns: begin and end on the monotonic clock, once it was measured.
-        problems: model -> why it has no sample.
-        unreaped: processes that could not be ended.
-        machine_state: what the machine was like meanwhile; None before the end.
 
     Args:
         environments: arm -> environment; arms are ``old``, ``new`` and ``control``.
         requests: arm -> a request whose ``runs`` are the models; of their schedules the first set is timed.
         number: index of the round; with ``folder`` it seeds the order of models and blocks.
-        deadline_s: for any single order.
-        placement: the cores of all processes of one lane.
         lanes: how many there may be; there are as many as the machine has physical cores for.
-        native: side -> the C++ worker that serves it; empty for the Python worker.
     """
 
     def __init__(
@@ -80,11 +74,6 @@ class Round:
         The models come in an order drawn anew, and whichever lane is free takes the next. What a process keeps from one
         to the next favours none of them then. The control times some of them only, see ``with_control``, those that are
         confirmed, and the first of each lane, which pays for what a process does once.
-
-        Args:
-            tick: told the name of each model when its turn comes.
-            extras: whether the arms also tell of other input sets, of callers at the same time, of graphs.
-            confirming: the models that were suspected before.
         """
         waiting = deque(self._random.sample(models, len(models)))
         lock = ReadWriteLock()
@@ -157,13 +146,7 @@ def control_every(models: int) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeasuredRound:
-    """What one round gave.
-
-    Attributes:
-        key: digest of what was asked; a round that was asked for something else is not taken for this one.
-        problems: model -> why it has no sample.
-        wall_s: how long it took, the start of the processes included.
-    """
+    """What one round gave; ``key`` digests what was asked: another question's round is not taken for this one."""
 
     key: str
     samples: tuple[PairSample, ...]

@@ -46,15 +46,9 @@ def estimate(
 ) -> RatioEstimate | None:
     """Return the ratio of steady-state times, or None where no round has blocks of both.
 
-    Args:
-        samples: of one model; samples of the same ``round`` share their processes and count as one pair.
-        numerator: arm on top; ``denominators``: arms below, as many of them as took part.
-        level: two-sided, such that the interval holds at all looks together (a repeated confidence interval; Jennison
-            and Turnbull, 2000, chapter 9).
-        prior: what the other models of the run say of the variance.
-
-    Raises:
-        ValueError: a time is not positive and finite.
+    ``samples``: of one model; samples of the same ``round`` share their processes and count as one pair; ``level``:
+    two-sided, such that the interval holds at all looks together (a repeated confidence interval; Jennison and
+    Turnbull, 2000, chapter 9). Raises ``ValueError``: a time is not positive and finite.
     """
     return interval(list(round_logs(samples, numerator, denominators).values()), level=level, prior=prior)
 
@@ -62,7 +56,6 @@ def estimate(
 def round_logs(
     samples: Sequence[PairSample], numerator: str = NEW, denominators: Sequence[str] = (OLD, CONTROL)
 ) -> dict[int, float]:
-    """Return round -> the logarithm of its ratio of steady-state times, for the rounds that have blocks of both."""
     return _per_round(samples, lambda sample: log_ratio(sample, numerator, denominators))
 
 
@@ -75,11 +68,7 @@ def spread_of(*phases: Sequence[PairSample]) -> Spread:
 
 
 def log_ratio(sample: PairSample, numerator: str, denominators: Sequence[str]) -> float | None:
-    """Return the median over turns of log(numerator / geometric mean of the denominators); None without a turn.
-
-    Raises:
-        ValueError: a time is not positive and finite.
-    """
+    """Return the median over turns of log(numerator / geometric mean of denominators), None without a turn."""
     turns: dict[int, dict[str, float]] = {}
     for block in sample.blocks:
         turns.setdefault(block.turn, {})[block.arm] = logarithm(block.p50_s)
@@ -105,9 +94,8 @@ def _per_round(samples: Sequence[PairSample], ratio_of: LogRatio) -> dict[int, f
 def interval(logs: Sequence[float], *, level: float = LEVEL, prior: Prior | None = None) -> RatioEstimate | None:
     """Return mean +- t * sd / sqrt(n) of the logarithms, exponentiated; t has the two-sided ``level``.
 
-    Args:
-        prior: moderates the variance, and lends its degrees of freedom to the n - 1 of the logarithms; never to a
-            single one, which nothing has confirmed.
+    ``prior``: moderates the variance, and lends its degrees of freedom to the n - 1 of the logarithms; never to a
+    single one, which nothing has confirmed.
     """
     if not logs:
         return None
@@ -126,7 +114,6 @@ def spread_of_mean(logs: Sequence[float], prior: Prior | None) -> Spread:
 
 
 def estimate_of(centre: float, half: float, pairs: int) -> RatioEstimate:
-    """Return a ratio whose logarithm is ``centre`` +- ``half``."""
     return RatioEstimate(
         ratio=exp(centre),
         low=exp(centre - half),
@@ -149,11 +136,9 @@ def measure(
     """Return everything that the benchmark learnt about one model.
 
     Args:
-        samples: of the model, from the rounds of the search.
         fresh: from the rounds after a suspicion; ``confirmation`` comes of these alone, never of those that raised it.
         looks: after how many rounds of either one planned to look; empty: once, at what there is.
         prior: what all models of the run say of the variance of the steady call; ``beside``: of other quantities.
-        problem: why something was not measured.
 
     Raises:
         ValueError: a time is not positive and finite.
@@ -187,7 +172,6 @@ def _estimated(
 
 
 def between(samples: Sequence[PairSample], old: str, new: str) -> list[PairSample]:
-    """Return the samples with two of their arms alone, as ``old`` and ``new``."""
     names = {old: OLD, new: NEW}
     return [
         replace(
@@ -209,18 +193,13 @@ def _waited(samples: Sequence[PairSample]) -> float:
 
 
 def logarithm(time_s: float) -> float:
-    """Return log of a time.
-
-    Raises:
-        ValueError: it is not positive and finite.
-    """
+    """Return the logarithm of a time. Raises ``ValueError`` unless it is positive and finite."""
     if not (time_s > 0.0 and math.isfinite(time_s)):
         raise ValueError(f"a time of {time_s} s cannot be part of a ratio")
     return math.log(time_s)
 
 
 def exp(exponent: float) -> float:
-    """Return e to the ``exponent``, infinite where that is too large for a number."""
     try:
         return math.exp(exponent)
     except OverflowError:

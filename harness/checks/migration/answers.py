@@ -18,7 +18,6 @@ from harness.probing.verification import legible_outputs
 
 
 def ask(made: Artifact, loader: Loader, facts: Answered, effects: Effects, *, runtime: str = "python") -> Answers:
-    """Return what a program or package answers to each request of its artifact, whatever becomes of the others."""
     deadline = deadline_of(facts.exports[made.model].declaration, facts)
     probe = effects.runner(facts.requests.run_exported(loader.side, made, deadline, runtime=runtime))
     load, *copies = probe.models
@@ -67,7 +66,6 @@ def _compared(model: str, outputs: Outputs, old: OldAnswers, facts: Answered) ->
 
 
 def _to_sets(old: OldAnswers, answered: Mapping[str, ModelResult]) -> OldAnswers:
-    """Return the old answers to the input sets that were answered."""
     if old.golden is None:
         return old
     calls = {key: tree for key, tree in old.golden.calls.items() if key[0] in answered}
@@ -75,7 +73,6 @@ def _to_sets(old: OldAnswers, answered: Mapping[str, ModelResult]) -> OldAnswers
 
 
 def _together(probe: ProbeResult, answered: Mapping[str, ModelResult]) -> Outputs:
-    """Return what all input sets have answered, as one model's outputs; each has answered under its own name."""
     answers = [legible_outputs(probe.directory, result.model) for result in answered.values()]
     calls = {key: tree for outputs in answers for key, tree in outputs.calls.items()}
     effects = {key: effect for outputs in answers for key, effect in (outputs.effects or {}).items()}

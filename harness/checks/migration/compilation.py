@@ -20,11 +20,7 @@ COMPILE_ERROR = re.compile(r"\b(?:fatal )?error: .*")
 
 
 def not_compiled(message: str) -> tuple[str, str, str]:
-    """Return (stable word, reason, what to do) of a compilation that failed; each empty where nothing is known of it.
-
-    Args:
-        said: the error, its type first.
-    """
+    """Return (stable word, reason, what to do) of a failed compilation; each empty where nothing is known of it."""
     lacking = lack(message)
     if lacking is not None:
         return lacking.kind, "", lacking.advice

@@ -47,9 +47,9 @@ def is_rewritable(tried: Tried, model: MigratedModel) -> bool:
 
 
 def answers_everything(model: MigratedModel) -> bool:
-    """Whether program and package, by themselves, answer every request as TorchScript does; lists for tuples do too.
+    """Whether program and package, by themselves, answer every request as TorchScript does, lists for tuples included.
 
-    What becomes of the package beside others, and how fast it is, is told as what the rewrite comes to.
+    How the package does beside others, and how fast it is, is part of what the fix comes to.
     """
     if model.outcome in (Migrated.READY, *SERVED_BADLY):
         return True
@@ -77,7 +77,7 @@ def _one(words: str) -> str:
 
 
 def becomes(model: MigratedModel) -> str:
-    """Return what a rewritten model comes to, as a verb for several."""
+    """Return what a rewritten model becomes, as a verb for several."""
     return BECOMES[model.rewritten_outcome] if model.rewritten_outcome is not None else ""
 
 
@@ -107,7 +107,6 @@ def _price_of_several(timed: Sequence[tuple[str, Cost]]) -> str:
 
 
 def _change(cost: Cost) -> str:
-    """Return ``+2.1 % [-0.3, +4.5]``; a ratio of a single pair of processes has no interval."""
     assert cost.ratio is not None
     change = f"{signed_percent(cost.ratio)} %"
     if cost.low is None or cost.high is None or not math.isfinite(cost.high):
@@ -133,5 +132,4 @@ def best_refusal(attempts: Sequence[ConversionRewrite]) -> str:
 
 
 def warm_call(costs: Sequence[Cost]) -> Cost | None:
-    """Return what a warm call costs; None where that was not measured."""
     return next((cost for cost in costs if cost.quantity == "steady" and cost.ratio is not None), None)

@@ -27,9 +27,8 @@ ON_3_14: Final = "`torch.jit.load` is not supported in Python 3.14+ and may brea
 class Deprecated(NamedTuple):
     """An operator that releases still have and whose every first call warns.
 
-    Attributes:
-        since: the first release line of those that were looked at in which it does.
-        instead: what to write, as the warning says it; empty where that says nothing.
+    ``since``: the first release line of those that were looked at in which it does; ``instead``: what to write, as the
+    warning says it; empty where that says nothing.
     """
 
     since: Minor
@@ -63,11 +62,7 @@ def line_of(torch: str) -> Minor:
 
 
 def release_facts(name: str, torch: str) -> tuple[ReleaseFact, ...]:
-    """Return what is known of TorchScript in a release; of one that is newer than all that were looked at, nothing.
-
-    Args:
-        name: as the user named it; ``torch``: its version.
-    """
+    """Return what is known of TorchScript in a release; nothing of one newer than all that were looked at."""
     line = line_of(torch)
     if not (0, 0) < line <= line_of(LAST_KNOWN_RELEASE):
         return ()

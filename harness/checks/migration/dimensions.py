@@ -24,10 +24,7 @@ def leaves_of(tree: Tree, path: str = "input") -> Iterator[tuple[str, Leaf]]:
 
 
 def best_example(requests: Mapping[str, Tree]) -> str:
-    """Return the input set that leaves most sizes free: torch.export takes a size of 0 or 1 for a constant.
-
-    The first of those with the fewest such sizes among the sizes that requests vary; ``requests`` is not empty.
-    """
+    """Return the input set with the fewest sizes of 0 or 1 among varied ones: constants to torch.export."""
     shapes = {name: dict(leaves_of(tree)) for name, tree in requests.items()}
     sizes = {name: _sizes(leaves) for name, leaves in shapes.items()}
     varied = {
@@ -49,11 +46,7 @@ def _sizes(leaves: Mapping[str, Leaf]) -> dict[tuple[str, int], int]:
 
 
 def taken(mark: Sequence[Any]) -> dict[str, Sequence[int | None] | None]:
-    """Return path -> the sizes that a program takes, from ``dimensions`` of the mark ``converted``.
-
-    Raises:
-        DecodeError: a path is none.
-    """
+    """Return path -> sizes that a program takes, from the mark ``converted``. Raises ``DecodeError``: no path."""
     free: dict[str, Sequence[int | None] | None] = {}
     for path, sizes in mark:
         if not isinstance(path, list | tuple):
@@ -65,12 +58,7 @@ def taken(mark: Sequence[Any]) -> dict[str, Sequence[int | None] | None]:
 def fixed_dimensions(
     program: Mapping[str, Sequence[int | None] | None], example: str, requests: Mapping[str, Tree]
 ) -> tuple[Dimension, ...]:
-    """Return the sizes and values that the program holds constant and that requests vary.
-
-    Args:
-        program: path -> sizes, of ``taken``.
-        example: the name of the request that it was converted with.
-    """
+    """Return the sizes and values that the program (see ``taken``) holds constant and that requests vary."""
     leaves = {name: dict(leaves_of(tree)) for name, tree in requests.items()}
     fixed = []
     for path, sizes in program.items():
@@ -90,7 +78,6 @@ def fixed_dimensions(
 
 
 def varies(request: Tree, fixed: Sequence[Dimension]) -> bool:
-    """Return whether a request has another size or value somewhere than a program that holds these."""
     leaves = dict(leaves_of(request))
 
     def own(dimension: Dimension) -> str:
@@ -105,7 +92,6 @@ def varies(request: Tree, fixed: Sequence[Dimension]) -> bool:
 
 
 def differing(example: Tree, other: Tree) -> tuple[Dimension, ...]:
-    """Return every size in which a request differs from the one that a program was converted with."""
     ours, theirs = _sizes(dict(leaves_of(example))), _sizes(dict(leaves_of(other)))
     return tuple(
         Dimension(argument=path, axis=axis, taken=str(size), asked=(str(theirs[path, axis]),))

@@ -23,7 +23,7 @@ class Loader:
 
 @dataclass(frozen=True, kw_only=True)
 class RewrittenArchives:
-    """Archives that are converted in place of their artifacts: ``archives`` by model, of the one ``rewrite``."""
+    """Archives by model that are converted in place of their artifacts, each the work of ``rewrite``."""
 
     rewrite: str
     archives: Mapping[str, Artifact]
@@ -33,13 +33,8 @@ class RewrittenArchives:
 class Answers:
     """A program or package in one release.
 
-    Attributes:
-        release: its name.
-        probe: of the whole process.
-        load: how loading went; ``calls``: input set -> how its calls went.
-        comparison: of the sets that answered with the golden outputs; None where none did.
-        lists: whether it answers with lists where the golden outputs have tuples; they are compared as tuples.
-        evidence: the probe's folder, as it is shown.
+    ``comparison``: of the sets that answered with the golden outputs; None where none did; ``lists``: whether it
+    answers with lists where the golden outputs have tuples; they are compared as tuples.
     """
 
     release: str
@@ -57,13 +52,11 @@ class Served:
 
     Attributes:
         scenario: name of the initialization; ``runners``: calls that each package may answer at once.
-        result: its first failure, else a completed round; ``exit_detail``: how the process of that ended.
         rounds: those that say something about the release; ``failed_rounds``: how many of them it failed in.
         served_otherwise: where it answered otherwise while it served than before: how many calls.
         comparison: of the first copy that answers otherwise than the golden outputs; None where none does.
         mitigation: the settings under which its whole group comes through, where a member failed; empty without any.
         beside: the member of the group that failed so, where it is another one: the process is to blame, no model.
-        evidence: the folder of the probe that shows it, as it is shown.
     """
 
     scenario: str
@@ -103,16 +96,12 @@ class Tried:
 
     Attributes:
         release: name of the one that converts; ``torch``: its version, empty where nobody knows.
-        stopped: why nothing was tried, with its kind; empty where something was.
         input_sets: of its requests; ``requests``: name -> tree of the arguments, of those to ``forward``.
         reset: the method that callers call before each request; None without one.
         example: the input set that it was converted with.
-        conversion: the probe that converted it; ``evidence``: its folder, as it is shown; ``program``: what it wrote.
         answers: of the program, the release that has converted it first; nothing where it was not converted.
         in_torchscript: whether the artifact itself, as TorchScript, answers otherwise in the release that converts it;
             None where nobody asked.
-        package: the probe that compiled it; ``package_evidence``: its folder; ``compiled``: what it wrote;
-            ``packaged``: its answers in Python, ``in_cpp``: in C++.
         served: the package beside others; ``timed``: beside the artifact as TorchScript, and ``slower_by`` how much
             slower a call may be, as a share of it.
     """

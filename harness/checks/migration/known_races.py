@@ -45,11 +45,8 @@ RACES: Final = (
 
 
 def race_notes(name: str, torch: str, known: Collection[str]) -> Iterator[str]:
-    """Yield each race of a release that makes and loads packages, but those that the run has seen.
-
-    Args:
-        name: of the release, as the user named it; ``torch``: its version.
-        told: names of the settings that the run has found to be mitigations, of which causes tell.
+    """Yield each race of a release that makes and loads packages, but the ``known``: those whose mitigation the run has
+    found.
     """
     for race in RACES:
         if race.first <= line_of(torch) <= race.last and race.mitigation not in known:

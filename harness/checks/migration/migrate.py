@@ -38,8 +38,6 @@ def try_all(
 
     Args:
         facts: with the golden outputs, and the artifacts that people serve: answers and times are beside those.
-        loaders: where programs are run; the first one converts, and packages.
-        package: whether packages of AOTInductor are made as well.
         in_cpp: whether these are loaded, served and timed in C++ too: the first release has its worker.
         rewritten: what is converted in place of the artifacts, and then the only models that are tried; by default
             they themselves are converted.
@@ -96,7 +94,6 @@ class _Way:
     def each(
         self, verb: str, step: Callable[[Tried], Tried], tried: Sequence[Tried], loader: Loader | None = None
     ) -> list[Tried]:
-        """Return every model after one more step, as many at a time as the settings say."""
         self.effects.progress.stage(f"{verb} in {(loader or self.loaders[0]).name}", len(tried))
 
         def done(model: Tried) -> Tried:
@@ -107,7 +104,6 @@ class _Way:
         return pool.each(done, tried, jobs=self.facts.plan.settings.jobs)
 
     def archive(self, model: str) -> Artifact:
-        """Return what is converted: the artifact, or what it was rewritten to."""
         return self.facts.artifact(model) if self.rewritten is None else self.rewritten.archives[model]
 
     def convert(self, tried: Tried) -> Tried:
@@ -124,7 +120,6 @@ class _Way:
         return replace(tried, answers=(*tried.answers, ask(tried.program, loader, self.facts, self.effects)))
 
     def in_torchscript(self, tried: Tried) -> Tried:
-        """Ask, where the program answers otherwise, whether TorchScript itself does in that release."""
         if not tried.answers or not differs(tried.answers[0].comparison):
             return tried
         artifact = self.facts.artifact(tried.model)
@@ -146,7 +141,6 @@ class _Way:
         return replace(tried, in_cpp=ask(tried.compiled, self.loaders[0], self.facts, self.effects, runtime="libtorch"))
 
     def served_and_timed(self, tried: Sequence[Tried]) -> list[Tried]:
-        """Serve the packages that answer well in C++ beside each other, then time those that come through."""
         packages = {
             model.model: model.compiled
             for model in tried
@@ -157,7 +151,6 @@ class _Way:
         return serving.timed(serving.served(tried))
 
     def made(self, tried: Tried, probe: ProbeResult, kind: ArtifactKind) -> Artifact | None:
-        """Return the artifact that a probe has written, None where it has not come so far."""
         if probe.models[0].outcome is not Outcome.COMPLETED:
             return None
         path = Path(probe.directory) / (tried.model + ENDINGS[kind])
@@ -171,6 +164,5 @@ class _Way:
 
 
 def answers_well(answers: Answers) -> bool:
-    """Whether it loads, and answers every request as the golden outputs have it."""
     failed = answers.load.failed or any(call.failed for call in answers.calls.values())
     return not failed and not differs(answers.comparison)

@@ -14,14 +14,7 @@ BRANCHES = (
 
 
 class Obstacle(NamedTuple):
-    """One known obstacle: how it shows, its stable word, and what to write instead.
-
-    Attributes:
-        node: pattern of the kind of the node; empty: any, or none.
-        said: pattern of what was raised; empty: anything.
-        kind: stable word; empty: the kind of the node.
-        advice: what to write instead.
-    """
+    """One obstacle: patterns of node kind and error (empty: any), a stable word (else the kind), what to write."""
 
     node: str
     said: str
@@ -126,10 +119,8 @@ OPERATOR = re.compile(r"^\w+: ((?:aten|prim)::\w+)\(\) Expected a value of type"
 def obstacle(node: str, error: str, source: str = "") -> tuple[str, str]:
     """Return (stable word, what to write instead) of a conversion that failed.
 
-    Args:
-        node: kind of the innermost node at which it did, empty where it was at none.
-        said: the error, its type first.
-        source: ``file:line`` of the node.
+    ``node`` is the kind of the innermost node, empty where it was at none; ``error`` begins with its type; ``source``:
+    ``file:line`` of the node.
     """
     if node and OF_TORCH.search(source):
         return f"{node}{OWNER}", TRACED

@@ -33,12 +33,10 @@ def unlocked(migration: Migration) -> tuple[Unlocked, ...]:
 
 
 def has_owners(migration: Migration) -> bool:
-    """Return whether a manifest names an owner of any artifact."""
     return any(model.owner for model in migration.models)
 
 
 def owned(models: Iterable[MigratedModel | FleetArtifact]) -> dict[str, int]:
-    """Return owner -> how many of the artifacts, the most first."""
     counts = Counter(model.owner or NO_OWNER for model in models)
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 

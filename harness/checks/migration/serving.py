@@ -69,7 +69,7 @@ def worker_in_the_making(plan: Plan, effects: Effects, side: str) -> Background[
 
 
 def take_worker(building: Background[NativeBuild], effects: Effects, side: str) -> str:
-    """Wait for the C++ worker and hand it to the runner; return why there is none, empty where there is."""
+    """Wait for the C++ worker and hand it to the runner; return why there is none."""
     effects.progress.stage("C++ worker", 1)
     built = building.result(lambda: effects.progress.tick("compiling"))
     if built.binary is None:
@@ -83,11 +83,8 @@ def take_worker(building: Background[NativeBuild], effects: Effects, side: str) 
 class Serving:
     """Packages in one release.
 
-    Attributes:
-        packages: by model, of those that answer well in C++.
-        facts: with the artifacts as TorchScript, beside which they are timed.
-        side: of the release.
-        label: what the progress calls them; rounds of the benchmark are kept under it.
+    ``packages``: by model, of those that answer well in C++; ``label``: what the progress calls them; rounds of the
+    benchmark are kept under it.
     """
 
     packages: Mapping[str, Artifact]

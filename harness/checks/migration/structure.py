@@ -7,7 +7,6 @@ from harness.artifacts.tensors.trees import Tree
 
 
 def with_tuples(outputs: Outputs, golden: Outputs) -> Outputs:
-    """Return the outputs with a tuple for every list where the golden outputs have a tuple of that length."""
     calls = {
         key: _like(tree, golden.calls[key]) if key in golden.calls else tree for key, tree in outputs.calls.items()
     }

@@ -10,9 +10,8 @@ from harness.core.verdict import Finding
 
 
 def failure_words(result: ModelResult, process: ProbeResult | Served) -> str:
-    """Return what one model failed with in a process."""
     if result.failure is None:
-        return prose(f"{result.outcome.value} in {result.phase or 'an unknown phase'} {process.exit_detail}")
+        return prose(f"{result.outcome.value} in {result.phase_words or 'an unknown phase'} {process.exit_detail}")
     text = error_line(result.failure) or result.failure.first_line
     return prose(f"{result.failure.type}: {text}")
 

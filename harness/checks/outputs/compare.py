@@ -76,11 +76,7 @@ def worst_comparison(
     *,
     differs: Differs,
 ) -> OutputComparison | None:
-    """Return the comparison with the golden of the first copy that differs, else of the first; None without one.
-
-    Args:
-        as_alone: what the comparison of the model alone gave; None where there was none.
-    """
+    """Return the comparison of the first copy that differs from the golden, else of the first; None without one."""
     baseline, alone = facts.baselines.get(name), facts.alone.get(name)
     if baseline is None or baseline.golden is None:
         return None
@@ -132,7 +128,6 @@ def _first_that_differs(comparisons: Iterable[OutputComparison | None], differs:
 
 
 def _asked_of_the_old_release(facts: Compared, differs: Differs) -> Compared:
-    """Return the facts with ``old_differs`` set where a model answers otherwise beside others in both releases."""
     initialized = dict(facts.initialized)
     for (name, scenario), item in facts.initialized.items():
         if item.old is not None and differs(facts.comparisons.get((name, scenario))):
@@ -178,7 +173,6 @@ def _off_later(name: str, golden: Outputs, precision: Precision, differs: Differ
 def compare_answers(
     name: str, answers: Outputs, baseline: OldAnswers | None, facts: Provisioned, scenario: str = "alone"
 ) -> OutputComparison | None:
-    """Return the comparison of answers with the golden of ``baseline``, if any."""
     if baseline is None or baseline.golden is None:
         return None
     model = _declared(name, facts)

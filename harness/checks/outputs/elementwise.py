@@ -34,9 +34,6 @@ def widen(values: Array) -> Array:
 def absolute_error(actual: Array, expected: Array) -> FloatArray:
     """Return |actual - expected|, elementwise.
 
-    Args:
-        actual, expected: equal shape, any real, complex, integer or bool dtypes, which may differ.
-
     Returns:
         Same shape, float64, >= 0. The modulus for complex; +inf where the difference exceeds float64; NaN where
         either is NaN or both are the same infinity.
@@ -60,12 +57,9 @@ def ulp_distance(actual: Array, expected: Array, bits: int) -> npt.NDArray[np.ui
     """Return how many representable numbers lie between two floats, elementwise; 0 between the two zeros.
 
     The bit patterns of IEEE numbers, read as sign and magnitude, are in the order of their values
-    (https://randomascii.wordpress.com/2012/02/25/comparing-floating-point-numbers-2012-edition/).
-
-    Args:
-        actual, expected: equal shape, dtype of ``bits`` bits each: floats, or bfloat16 as uint16 patterns. Finite:
-            for NaN the distance means nothing.
-        bits: 16, 32 or 64.
+    (https://randomascii.wordpress.com/2012/02/25/comparing-floating-point-numbers-2012-edition/). ``actual``,
+    ``expected``: equal shape, dtype of ``bits`` bits each: floats, or bfloat16 as uint16 patterns. Finite: for NaN the
+    distance means nothing; ``bits``: 16, 32 or 64.
     """
     _require_equal_shapes(actual, expected)
     ours, theirs = _ordered(actual, bits), _ordered(expected, bits)
@@ -89,7 +83,6 @@ def inf_mismatch(actual: Array, expected: Array) -> BoolArray:
 
 
 def both_finite(actual: Array, expected: Array) -> BoolArray:
-    """Return where neither side is NaN or infinite."""
     _require_equal_shapes(actual, expected)
     finite: BoolArray = np.asarray(np.isfinite(actual) & np.isfinite(expected))
     return finite
@@ -140,10 +133,7 @@ def unit_of(magnitude: float) -> float:
 
 
 def relative_l2(difference_norm: float, expected_norm: float) -> float | None:
-    """Return the quotient of two norms: 0.0 where both are zero, inf where only the expected one is.
-
-    None where the expected norm leaves float64, as sums of numbers near 1e308 do.
-    """
+    """Return a quotient of norms: 0 where both are 0, inf where only expected is, None where it leaves float64."""
     if difference_norm == 0.0:
         return 0.0
     if math.isinf(expected_norm):
@@ -179,7 +169,7 @@ def _ordered(values: Array, bits: int) -> npt.NDArray[np.int64]:
 
 
 def parts_of(values: Array) -> Array:
-    """Return complex numbers as a trailing axis of real and imaginary part, everything else as it is."""
+    """Complex numbers get a trailing axis of real and imaginary part."""
     if values.dtype.kind != "c":
         return values
     flat = np.ascontiguousarray(values)

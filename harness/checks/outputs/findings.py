@@ -156,7 +156,6 @@ def differs(comparison: OutputComparison | None) -> bool:
 
 
 def _unstable(finding: Finding) -> Finding:
-    """Return the finding as one that the old release shows between its own repeats already."""
     message = f"{finding.message}; the old release's own repeats differ here too"
     return Finding(
         kind="unstable_old_release", message=message, where=finding.where, rule=OWN_NOISE, detail=finding.detail
@@ -246,11 +245,7 @@ def _tensor_finding(tensor: TensorMetrics, place: str) -> Finding | None:
 
 
 def with_freedom(finding: Finding, operators: Collection[str]) -> Finding:
-    """Return the finding; where an operator of the model leaves free what differs, it says so.
-
-    Args:
-        operators: of the model, with or without their overloads.
-    """
+    """Return the finding; where an operator of the model leaves free what differs, it says so."""
     leaving, words = FREE.get(finding.detail.get(ALIKE, ""), ((), ""))
     free = sorted({name.partition(".")[0] for name in operators} & set(leaving))
     return replace(finding, message=f"{finding.message}, which {free[0]} leaves free{words}") if free else finding
@@ -275,10 +270,7 @@ def error_of(tensor: TensorMetrics) -> float:
 
 
 def beyond_tolerance(comparison: OutputComparison) -> float | None:
-    """Return the largest difference of outputs that fail, as a multiple of its tolerance.
-
-    None where none fails, and where no tolerance would accept one: NaN or Inf elsewhere, integers that differ.
-    """
+    """Return the largest failing difference in tolerances; None where none fails or no tolerance would accept it."""
     failing = [tensor for tensor in comparison.tensors if not deciding_rule(tensor)[1]]
     if any(deciding_rule(tensor)[0] == PLACEMENT or not tensor.tolerance_abs for tensor in failing):
         return None
@@ -329,7 +321,6 @@ def _merged(occurrences: list[Finding]) -> Finding:
 
 
 def summary(comparison: OutputComparison) -> tuple[str, float | None]:
-    """Return the outputs in a few words for the table, and the worst max_abs / scale."""
     tensors = comparison.tensors
     if comparison.missing_calls or any(call.tree for call in comparison.calls):
         return "structure", None

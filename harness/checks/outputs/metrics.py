@@ -66,12 +66,9 @@ def tensor_metrics(
     """Return every number the judging chain needs about one pair of tensors.
 
     Args:
-        path: of the leaf in the output tree.
-        expected: the golden; its dtype decides about tolerance and units.
         actual: of the same shape. Where its dtype differs, the values are still compared (``max_ulp`` is None).
         precision: see ``tolerance_for``. A Python float has no dtype of its own: where both values fit float32
             exactly they left a float32 tensor by ``.item()``, and count as computed there unless told otherwise.
-        noise: largest difference between repeats of the old environment, if measured.
         reference: the float64 run's tensor, if there is one; ignored unless its shape is the same.
 
     Returns:
@@ -121,7 +118,6 @@ def tensor_metrics(
         reference_old_abs=old_distance,
         reference_new_abs=new_distance,
         error_histogram=tuple(totals.errors.tolist()),
-        ulp_histogram=() if totals.max_ulp is None else tuple(totals.ulps.tolist()),
         same_magnitudes=off and _within(np.abs(golden), np.abs(new), tolerance),
         same_values=off and golden.dtype.kind != "c" and _within(np.sort(golden, None), np.sort(new, None), tolerance),
         top1_agreement=top1,

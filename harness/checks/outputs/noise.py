@@ -43,11 +43,7 @@ def old_noise(
     unordered: Sequence[str] = (),
     precision: Precision = None,
 ) -> OldNoise:
-    """Return how far repeats of the old environment, and runs with other thread counts, lie from the golden.
-
-    Raises:
-        DecodeError: a record is damaged.
-    """
+    """Return how far repeats and runs with other thread counts lie from the golden. Raises ``DecodeError``."""
     largest: dict[NoiseKey, float] = {}
     unstable: set[str] = set()
     known: dict[tuple[Identity, Identity], float | None] = {}
@@ -79,10 +75,7 @@ def _repeat_distance(
     order: ordering.Permutation | None,
     known: dict[tuple[Identity, Identity], float | None],
 ) -> float | None:
-    """Return the largest difference of a leaf between two old runs, or None where not a bit differs.
-
-    ``known`` remembers: from call 1 on, the bytes are mostly those of a call before.
-    """
+    """Return a leaf's largest difference between two old runs, None if bit-equal; ``known`` remembers bytes."""
     expected, actual = identity_of(pair.expected), identity_of(pair.actual)
     if expected is not None and expected == actual:
         return None

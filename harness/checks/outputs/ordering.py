@@ -100,7 +100,6 @@ def matching(sides: Sequence[tuple[Decoded, Decoded]], *, precision: Precision =
 
 
 def reordered(tensor: Decoded, order: Permutation) -> Decoded:
-    """Return the tensor with its rows in ``order``."""
     return replace(tensor, raw=tensor.raw[order], values=tensor.values[order], sha256=None)
 
 

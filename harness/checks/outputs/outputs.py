@@ -31,13 +31,9 @@ def compare_outputs(
     """Return every difference between the calls of the golden and those of the probe.
 
     Args:
-        model, scenario: copied into the result.
-        golden: the old artifact in the old environment.
-        probe: the artifact in the environment under test.
         repeats: further runs of the old environment with the same inputs; they give noise and unstable leaves.
         reference: the float64 run. A call without its like there has no reference: a stateful model answers
             otherwise at every call.
-        precision: see ``tolerance_for``.
         other_threads: runs of the old environment with other thread counts; they give noise and make nothing unstable.
         unordered: paths whose order is no part of the answer, see ``harness/checks/outputs/ordering.py``.
 
@@ -117,10 +113,7 @@ class _Comparer:
         )
 
     def unless_equal(self, pair: LeafPair, key: CallKey, order: ordering.Permutation | None) -> TensorMetrics | None:
-        """Return the numbers of a leaf, None where it is equal: there may be 200,000, in each of many comparisons.
-
-        Of a sample somebody else knows whether the rest is equal.
-        """
+        """Return a leaf's numbers, None where equal (there may be 200,000); of samples others know the rest."""
         is_sample = "full" in pair.expected or "full" in pair.actual
         identity = identity_of(pair.expected)
         if order is None and not is_sample and identity is not None and identity == identity_of(pair.actual):
@@ -178,11 +171,7 @@ def _extra_call(key: CallKey) -> CallComparison:
 
 
 def hold_value(outputs: Outputs) -> bool:
-    """Return whether any call answered a finite number, a text or a truth value, or left one in a changed input.
-
-    Raises:
-        DecodeError: the outputs are damaged.
-    """
+    """Return whether any answer or changed input holds a finite number, text or truth value. Raises ``DecodeError``."""
     effects = (outputs.effects or {}).values()
     changed = (tree for effect in effects for tree in effect.changed.values())
     return any(_holds(tree, outputs.buffer) for tree in (*outputs.calls.values(), *changed))

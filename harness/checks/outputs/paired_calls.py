@@ -62,11 +62,7 @@ def identity_of(spec: Spec | None) -> Identity | None:
 
 
 def decoded(spec: Spec, buffer: Buffer, key: CallKey, path: str) -> Decoded:
-    """Return what lies in a leaf of one call.
-
-    Raises:
-        DecodeError: the record is damaged; says in which call and where in its answer.
-    """
+    """Return a leaf of one call. Raises ``DecodeError``, which says in which call and where in its answer."""
     try:
         return decode(spec, buffer)
     except DecodeError as error:

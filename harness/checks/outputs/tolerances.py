@@ -53,7 +53,6 @@ def tolerance_for(dtype: str, precision: Precision, scale: float) -> float:
     """Return the largest absolute difference that rounding explains.
 
     Args:
-        dtype: wire name of the expected tensor.
         precision: dtype that the model computes in (a wire name or ``"tf32"``), or None for ``dtype`` itself. It
             widens the bound if it is less precise than ``dtype`` and never narrows it. A number is the factor that the
             model declares: it stands in place of the dtype's, wider or narrower. Exact dtypes ignore either.

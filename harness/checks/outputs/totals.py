@@ -1,4 +1,4 @@
-"""Running results and histograms of errors over a pair of arrays, in blocks that fit the cache."""
+"""Running results and a histogram of errors over a pair of arrays, in blocks that fit the cache."""
 
 import math
 from collections.abc import Iterator
@@ -17,16 +17,13 @@ Counts = npt.NDArray[np.int64]
 # Lower edges of |new - old| / max|old|. Before the first bin with an edge comes that of errors that are exactly zero,
 # and 0.0 holds what is smaller than the next edge.
 ERROR_EDGES = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-# Lower edges of distances in units in the last place; 0 is a bin of its own.
-ULP_EDGES = (0, 1, 2, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 
 
 def error_counts(errors: Array, scale: float) -> Counts:
     """Return how many ``errors`` are zero, then how many fall into each bin of ``ERROR_EDGES``.
 
-    Args:
-        errors: absolute, float64, >= 0, not NaN.
-        scale: largest expected magnitude; where it is 0 every error that is not zero falls into the last bin.
+    ``errors``: absolute, float64, >= 0, not NaN; ``scale``: largest expected magnitude; where it is 0 every error that
+    is not zero falls into the last bin.
     """
     nonzero = errors[errors > 0]
     counts = np.zeros(len(ERROR_EDGES) + 1, dtype=np.int64)
@@ -34,12 +31,6 @@ def error_counts(errors: Array, scale: float) -> Counts:
     edges = np.asarray(ERROR_EDGES) * scale
     counts[1:] = np.bincount(np.searchsorted(edges, nonzero, side="right") - 1, minlength=len(ERROR_EDGES))
     return counts
-
-
-def ulp_counts(distances: Array) -> Counts:
-    """Return how many ``distances`` (uint64, any shape) fall into each bin of ``ULP_EDGES``."""
-    edges = np.asarray(ULP_EDGES, dtype=np.uint64)
-    return np.bincount(np.searchsorted(edges, distances.reshape(-1), side="right") - 1, minlength=len(ULP_EDGES))
 
 
 @dataclass(slots=True)
@@ -62,7 +53,6 @@ class Totals:
     expected_norm: float = 0.0
     product: float = 0.0
     errors: Counts = field(default_factory=lambda: np.zeros(len(ERROR_EDGES) + 1, np.int64))
-    ulps: Counts = field(default_factory=lambda: np.zeros(len(ULP_EDGES), np.int64))
 
     def place(self, start: int, actual: Array, expected: Array) -> None:
         """Count NaNs and infinities in other places, in the block that begins at flat index ``start``."""
@@ -75,7 +65,6 @@ class Totals:
             self.misplaced = start + int(either.argmax())
 
     def measure(self, actual: Array, expected: Array, tolerance: float, scale: float) -> int | None:
-        """Add finite values; return the index in the block of a new largest error, or None."""
         errors = elementwise.absolute_error(actual, expected)
         magnitudes = np.abs(elementwise.widen(expected))
         at = int(errors.argmax())
@@ -94,7 +83,6 @@ class Totals:
         return at
 
     def cosine(self) -> float | None:
-        """Return the cosine similarity of everything measured."""
         return elementwise.cosine_of(
             self.product, self.actual_norm / self.actual_unit, self.expected_norm / self.expected_unit
         )
@@ -133,10 +121,8 @@ def total(golden: Array, new: Array, ulps: tuple[Array, Array, int] | None, tole
                 new_bits, golden_bits = new_bits[finite], golden_bits[finite]
             distances = elementwise.ulp_distance(new_bits, golden_bits, bits)
             totals.max_ulp = max(totals.max_ulp, int(distances.max()))
-            totals.ulps += ulp_counts(distances)
     return totals
 
 
 def blocks(size: int) -> Iterator[slice]:
-    """Return slices that cover ``size`` elements."""
     return (slice(start, min(start + BLOCK_ELEMENTS, size)) for start in range(0, size, BLOCK_ELEMENTS))

@@ -32,11 +32,8 @@ def inspect_file(
 ) -> InspectedFile:
     """Return facts of one file and a verdict per side; a file that cannot be read has a failure in their place.
 
-    Of a golden bundle the artifact in it is judged.
-
-    Args:
-        within: the real path of the folder that it was found in, if it was not named itself: no link is followed out.
-        across: further releases, each judged by itself.
+    Of a golden bundle the artifact in it is judged. No link is followed out of ``within``, the folder that was
+    searched. ``across``: further releases, each judged by itself.
     """
     try:
         with files.opened(path, within) as source:
@@ -59,10 +56,7 @@ def inspect_file(
 
 
 def predict_loading(facts: ExportedByBoth, effects: Effects) -> Inspected:
-    """Return the facts with a prediction per artifact, also for those that the new release has written.
-
-    What a release accepts is asked of it once and kept. If it cannot say, the run goes on without: a note tells.
-    """
+    """Return the facts with predictions, also for archives the new release wrote; if one cannot say, a note tells."""
     effects.progress.stage("operators of both releases" if "old" in effects.environments else "operators")
     try:
         registries = registries_of(effects.environments, effects.environment_root)
@@ -93,7 +87,6 @@ def predict_with(registries: Mapping[str, OperatorRegistry], facts: ExportedByBo
 
 
 def _file_notes(predictions: Mapping[str, InspectedFile]) -> list[str]:
-    """Return what is to be known of the artifacts whatever release loads them."""
     facts = {name: file.facts for name, file in predictions.items() if file.facts is not None}
     warnings = {
         "may write or read files of this user when called (aten::save, aten::from_file)": touches_files,

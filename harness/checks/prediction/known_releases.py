@@ -13,10 +13,9 @@ from typing import Any
 
 from harness.artifacts.archive.code import TYPE_WORDS
 from harness.checks.prediction.registries import Dump, parsed
-from harness.core.archive import OperatorRegistry
+from harness.core.archive import OperatorRegistry, Programs
 from harness.core.environment import EnvSpec
-from harness.store import codec
-from harness.store.json import from_json
+from harness.machine.typed import decoded
 
 FILE = Path(__file__).with_suffix(".json")
 # Lists of a dump; those below ``programs`` are named with a dot. Everything else is kept for each release.
@@ -43,7 +42,15 @@ def is_known(spec: EnvSpec) -> bool:
 @functools.cache
 def known_registry(release: str) -> OperatorRegistry:
     """Return what ``release``, one of ``known``, accepts without any operator library."""
-    return parsed(from_json(codec.canonical(unfolded(_table(), release)), Dump))
+    dump = _unfolded(_table()["releases"][release], _entries(), release)
+    programs = decoded(json.dumps(dump["programs"]).encode(), Programs)
+    upgraders = [(name, below, schema) for name, below, schema in dump["upgraders"]]
+    return parsed(Dump(**{**dump, "upgraders": upgraders, "programs": programs}))
+
+
+@functools.cache
+def _entries() -> "Entries":
+    return _entries_of(_table())
 
 
 def folded(dumps: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
@@ -72,11 +79,23 @@ def folded(dumps: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 
 def unfolded(table: Mapping[str, Any], release: str) -> dict[str, Any]:
     """Return the dump of one release again, without what a machine adds: the paths of its libraries."""
-    order, rest = list(table["releases"]), table["releases"][release]
-    lists = {
-        name: [json.loads(entry) for entry, ranges in entries.items() if release in _releases(ranges, order)]
+    return _unfolded(table["releases"][release], _entries_of(table), release)
+
+
+# Name of a list -> its entries, each with the releases that have it.
+Entries = Mapping[str, Sequence[tuple[Any, frozenset[str]]]]
+
+
+def _entries_of(table: Mapping[str, Any]) -> Entries:
+    order, releases = tuple(table["releases"]), functools.cache(_within)
+    return {
+        name: [(json.loads(entry), releases(ranges, order)) for entry, ranges in entries.items()]
         for name, entries in table["lists"].items()
     }
+
+
+def _unfolded(rest: Mapping[str, Any], entries: Entries, release: str) -> dict[str, Any]:
+    lists = {name: [entry for entry, having in each if release in having] for name, each in entries.items()}
     programs = dict(rest["programs"]) | {name: lists.get(f"programs.{name}", []) for name in PROGRAM_LISTS}
     return {**rest, **{name: lists.get(name, []) for name in LISTS}, "programs": programs, "torch_libraries": []}
 
@@ -88,13 +107,8 @@ def _ranges(having: Sequence[str], order: Sequence[str]) -> str:
     return " ".join(first if first == last else f"{first}-{last}" for first, last in ends)
 
 
-@functools.cache
-def _within(ranges: str, order: tuple[str, ...]) -> frozenset[str]:
+def _within(ranges: str, order: Sequence[str]) -> frozenset[str]:
     return frozenset(_each(ranges, order))
-
-
-def _releases(ranges: str, order: Sequence[str]) -> frozenset[str]:
-    return _within(ranges, tuple(order))
 
 
 def _each(ranges: str, order: Sequence[str]) -> Iterator[str]:

@@ -82,11 +82,7 @@ EXPORT_AGAIN = "export again in this release, or replace the operator and export
 def predict(
     facts: ArchiveFacts, registries: Mapping[str, OperatorRegistry], processor: Processor | None = None
 ) -> dict[str, StaticVerdict]:
-    """Return a verdict per side (``"old"``, ``"new"``); none for a file of another kind.
-
-    Args:
-        processor: on which compiled code would run; None: that is left out.
-    """
+    """Return a verdict per side, none for another kind of file; no ``processor``: compiled code is left out."""
     if not facts.is_judged:
         return {}
     verdicts = {}
@@ -112,7 +108,6 @@ def predict(
 
 
 def touches_files(facts: ArchiveFacts) -> bool:
-    """Return whether the code of an archive has an operator that opens files."""
     return any(use.name in TOUCHES_FILES for use in facts.operators)
 
 
@@ -122,7 +117,6 @@ def runs_code(facts: ArchiveFacts) -> bool:
 
 
 def never_loads(facts: ArchiveFacts) -> list[StaticFinding]:
-    """Return why no release loads a file, as far as that is known."""
     findings = [_of_problem(problem, facts.path) for problem in facts.problems]
     return [finding for finding in findings if finding.weight is Weight.STOPS]
 

@@ -1,8 +1,8 @@
 """From the facts of a .pt2 and what a release reads to a prediction. Pure.
 
 The rules of programs are those of ``torch.export.load``: the container, the versions, each part of the schema that the
-program uses, and its operators. Those of packages are ``aoti_load_package``'s: the container, the machine, and that the
-release exports each function of torch that the code calls.
+program uses, and its operators. Those of packages are those of ``aoti_load_package``: the container, the machine, and
+that the release exports each function of torch that the code calls.
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,6 @@ NAMED = 3
 def program_findings(
     facts: ArchiveFacts, program: ProgramFacts, target: OperatorRegistry, processor: Processor | None
 ) -> Iterator[StaticFinding]:
-    """Yield what stops a release from loading a program on that processor, and what puts it in doubt."""
     is_package = program.container is ProgramContainer.COMPILED
     for problem in facts.problems:
         empty = problem.kind == NOTHING_THERE and not is_package
@@ -102,7 +101,6 @@ def _version(facts: ArchiveFacts, program: ProgramFacts, reads: Programs, torch:
 
 
 def _schema(facts: ArchiveFacts, uses: SchemaUse, reads: Programs, torch: str) -> Iterator[StaticFinding]:
-    """Yield what the program uses of its schema that the release's own has not."""
     theirs = ".".join(map(str, reads.schema))
     lacking = [name for name in uses.alternatives if _is_lacking(*name, reads, alone=True)]
     if not reads.skips_fields:

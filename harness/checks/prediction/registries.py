@@ -81,13 +81,8 @@ def registry_of(environment: Environment, root: Path, cancelled: threading.Event
 def dump_of(environment: Environment, root: Path, cancelled: threading.Event | None = None) -> Dump:
     """Return what ``environment`` says of itself; the first time a worker imports torch there, which takes seconds.
 
-    Args:
-        root: where environments are kept; the answer is kept in a folder below it.
-        cancelled: ends the wait for the worker.
-
-    Raises:
-        EnvironmentUnavailable: its torch or an operator library cannot be loaded, or it does not answer.
-        RunDirError: the folder cannot be written.
+    Raises ``EnvironmentUnavailable`` where torch or an operator library cannot be loaded or does not answer,
+    ``RunDirError`` where the answer cannot be kept below ``root``.
     """
     folder = root / FOLDER
     results, key = ResultStore(folder, Dump), _key(environment)

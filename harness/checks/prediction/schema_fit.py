@@ -42,7 +42,6 @@ ANSWERED = frozenset(("Tensor", "int", "float", "bool", "str", "complex", "Devic
 
 
 def fit(schema: Schema, use: OperatorUse) -> Fit:
-    """Return whether ``schema`` takes ``use``."""
     pairs = consumed(schema, use)
     if pairs is None or not _unpacks(schema, use.results):
         return Fit.NO
@@ -67,7 +66,6 @@ def consumed(schema: Schema, use: OperatorUse) -> list[tuple[str, Parameter]] | 
 
 
 def why_not(schema: Schema, use: OperatorUse) -> str:
-    """Return in words why ``schema`` does not take ``use``."""
     names = {parameter.name for parameter in schema.parameters}
     unknown = [keyword for keyword in use.keywords if keyword not in names]
     if unknown:
@@ -86,7 +84,7 @@ def why_not(schema: Schema, use: OperatorUse) -> str:
 
 
 def covers(wanted: Schema, given: Schema, use: OperatorUse) -> bool:
-    """Return whether ``found`` takes every call in the shape of ``use`` that ``wanted`` takes, with equal results.
+    """Return whether ``given`` takes every call in the shape of ``use`` that ``wanted`` takes, with equal results.
 
     A parameter that certainly takes an argument whose type is known may have another type.
     """
@@ -104,7 +102,7 @@ def covers(wanted: Schema, given: Schema, use: OperatorUse) -> bool:
 
 
 def goes_first(first: Schema, other: Schema, use: OperatorUse) -> bool:
-    """Return whether torch takes ``found`` before ``other``: its positional arguments fit exactly.
+    """Return whether torch takes ``first`` before ``other``: ``first``'s positional arguments fit exactly.
 
     Types of keywords are not known, but a keyword that goes into the same type of both tells them apart in no call.
     """

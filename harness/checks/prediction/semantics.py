@@ -127,15 +127,11 @@ CHANGES = (
 
 
 def names_operator(text: str, operator: str) -> bool:
-    """Whether the text of an error names an operator."""
     return re.search(rf"(?<!\w){re.escape(operator.rpartition('::')[2])}(?!\w)", text) is not None
 
 
 def can_show(change: SemanticChange, finding: Finding, old: str, new: str) -> bool:
-    """Whether a change of an operator can be what a finding shows, between two releases that it lies between.
-
-    NaN that appeared is not of an operator that gives numbers in place of NaN.
-    """
+    """Whether an operator's change can be what a finding shows; NaN that appeared is not of one that removes NaN."""
     if finding.kind not in change.shows_as:
         return False
     way = change.nan
@@ -149,10 +145,7 @@ def _version(release: str) -> Version:
 
 
 def changes_between(old: str, new: str) -> Iterator[tuple[SemanticChange, bool]]:
-    """Yield the changes that concern two releases, and whether they certainly lie between them.
-
-    The order of the two does not matter. Nothing where a version cannot be read.
-    """
+    """Yield changes between two releases, in either order, and whether surely so; none for an unreadable version."""
     try:
         low, high = sorted((_version(old), _version(new)))
     except InvalidVersion:

@@ -25,14 +25,11 @@ ASKED_ALONE = (Status.FAIL, Status.SAME_FAIL, Status.INCONCLUSIVE)
 
 
 def rates_alone(facts: Judged, effects: Effects, late: Callable[[], bool]) -> Mapping[tuple[str, str], Attribution]:
-    """Return how often each model that fails alone does so in either release.
+    """Return how often each model that fails alone does so in either release; ``late``: see ``rates_of``.
 
     Runs of the old release that were made whatever the new one did count; those that raised the question do not.
-
-    Args:
-        late: see ``rates_of``.
     """
-    failing = {name: found for name in facts.verdicts if (found := _failing_alone(name, facts)) is not None}
+    failing = {name: failure for name in facts.verdicts if (failure := _failing_alone(name, facts)) is not None}
     if not failing or "old" not in effects.environments:
         return {}
     effects.progress.stage("how often does it fail in either release?", len(failing))
@@ -62,7 +59,7 @@ def rates_alone(facts: Judged, effects: Effects, late: Callable[[], bool]) -> Ma
         return replace(measured, input_set=input_set) if measured.new.runs + measured.old.runs > len(known) else None
 
     asked = zip(failing, pool.each(rates, failing, jobs=facts.plan.settings.jobs), strict=True)
-    return {(name, "alone"): by_itself(name, 1, found) for name, found in asked if found is not None}
+    return {(name, "alone"): by_itself(name, 1, failure) for name, failure in asked if failure is not None}
 
 
 def _failing_alone(name: str, facts: Judged) -> tuple[ModelResult, str, bool] | None:
@@ -91,15 +88,14 @@ def _failing_alone(name: str, facts: Judged) -> tuple[ModelResult, str, bool] | 
 
 
 def _answer_of(result: ModelResult) -> SearchAnswer:
-    """Return what one run of a model alone says."""
     if not result.failed:
         return SearchAnswer(answer=Answer.PASS)
     answer = Answer.UNRESOLVED if result.outcome in UNCLEAR else Answer.FAIL
-    return SearchAnswer(answer=answer, outcome=result.outcome.value, phase=result.place)
+    return SearchAnswer(answer=answer, outcome=result.outcome.value, place=result.place)
 
 
 def by_itself(name: str, threads: int, rates: FailureRates) -> Attribution:
-    """Return what is known of a model of which nothing but its rates without any other model was asked."""
+    """Return what is known of a model of which only its rates alone were asked."""
     attribution = Attribution(models=(name,), threads=threads, rates=rates)
     if not rates.new.fails:
         return attribution
@@ -115,5 +111,4 @@ def by_itself(name: str, threads: int, rates: FailureRates) -> Attribution:
 
 
 def cell_of(name: str, scenario: str, facts: Judged) -> CellVerdict | None:
-    """Return the verdict on a model in a scenario."""
     return next((cell for cell in facts.verdicts.get(name, ()) if cell.scenario == scenario), None)

@@ -13,11 +13,7 @@ NAMED = 5
 
 
 def attribution_words(attribution: Attribution, scenario: str = "") -> str:
-    """Return in one or two sentences what the initialization needs in order to fail, and what stayed open.
-
-    Args:
-        scenario: by name; it decides what several threads do with one model.
-    """
+    """Return in one or two sentences what the initialization needs in order to fail, and what stayed open."""
     words = _words(attribution, scenario)
     known = f" Asked without {_listed(attribution.left_out)}, known to fail before." if attribution.left_out else ""
     return words + known
@@ -66,7 +62,6 @@ def unverifiable(attribution: Attribution) -> str:
 
 
 def _beside(attribution: Attribution, scenario: str) -> str:
-    """For a failing model that fails where others do, and is not named by what was found."""
     others = _listed(attribution.beside)
     if attribution.apart.passes:
         clean = f"{_repeats(attribution.apart)} with {_whole(attribution, scenario)}"
@@ -76,10 +71,7 @@ def _beside(attribution: Attribution, scenario: str) -> str:
 
 
 def rarer_than(clean_runs: int) -> float:
-    """Return the largest rate of failing that ``clean_runs`` without a failure leave possible, with 95 % confidence.
-
-    The exact binomial bound: the p with (1 - p)^n = 0.05.
-    """
+    """Return the rate p of failing with (1 - p)^n = 0.05 (exact binomial bound) for n clean runs."""
     return 1.0 - (1.0 - CONFIDENCE) ** (1.0 / clean_runs) if clean_runs else 1.0
 
 
@@ -189,7 +181,6 @@ def _smallest_seen(attribution: Attribution, scenario: str) -> str:
 
 
 def _releases(attribution: Attribution) -> str:
-    """Return how often what was brought up fails in either release, as a sentence; empty where nobody asked."""
     rates = attribution.rates
     if rates is None or not rates.old.runs:
         return ""
@@ -266,6 +257,5 @@ def _things(scenario: str, number: int = 2) -> str:
 
 
 def _in_processes(scenario: str) -> bool:
-    """Whether several processes take the place of threads there."""
     item = INITIALIZATIONS.get(scenario)
     return item is not None and (item.processes or item.forks)

@@ -46,7 +46,6 @@ EXIT_CRASH = (Outcome.CRASH, wire.EXIT)
 
 
 def initialize_groups(facts: WithWorker, effects: Effects) -> Started:
-    """Return the facts with what became of every model that works alone, beside the others of its group."""
     plan = facts.plan
     work = groups_to_bring_up(facts)
     if not work:
@@ -196,7 +195,6 @@ def _members(scenario: Scenario, group: Sequence[str], facts: WithWorker) -> tup
 
 
 def takes_part(scenario: Scenario, name: str, facts: WithWorker) -> bool:
-    """Whether the scenario can say anything about the model."""
     artifact = facts.in_a_server(name) if facts.exports[name].artifact is not None else None
     if artifact is None or (scenario.python_only and name not in facts.for_python):
         return False
@@ -208,7 +206,6 @@ def takes_part(scenario: Scenario, name: str, facts: WithWorker) -> bool:
 
 
 def bring_up(launcher: Launcher, group: str, members: Sequence[str], *, first_round: int = 0) -> GroupRun:
-    """Bring ``members`` up in every round."""
     rounds = range(first_round, first_round + launcher.facts.plan.settings.init_rounds)
     return GroupRun(
         scenario=launcher.scenario.name,
@@ -222,10 +219,7 @@ def bring_up(launcher: Launcher, group: str, members: Sequence[str], *, first_ro
 def initialize_together(
     launcher: Launcher, names: Sequence[str], facts: Started, *, repeat: int = 0
 ) -> Mapping[str, Initialized]:
-    """Return what becomes of ``names`` in one server group; ``repeat`` makes it a fresh attempt.
-
-    The old release's results are taken from the run so far.
-    """
+    """Return what becomes of ``names`` in one server group, the old side from the run so far; ``repeat``: anew."""
     run = bring_up(launcher, "", names, first_round=repeat * launcher.facts.plan.settings.init_rounds)
     initialized = {}
     for name in names:
@@ -252,11 +246,7 @@ def paired(runs: Iterable[GroupRun]) -> dict[tuple[str, str], Initialized]:
 
 
 def scenario_result(run: GroupRun, model: str) -> ScenarioResult:
-    """Return the result of ``model`` over all rounds.
-
-    Its result is its first failure that says something about the release; a model that some round never reached is not
-    called completed.
-    """
+    """Return the first telling failure of ``model``, over all rounds; one that a round never reached is incomplete."""
     failures: dict[tuple[Outcome, str], Failing] = {}
     completed: ModelInProbe | None = None
     missed: ModelInProbe | None = None
@@ -298,7 +288,6 @@ def scenario_result(run: GroupRun, model: str) -> ScenarioResult:
 
 
 def threads_seen(run: GroupRun) -> int:
-    """Return how many threads the widest process of a run had."""
     if INITIALIZATIONS[run.scenario].forks:
         return 1
     return 1 + max((span.thread for probe in run.probes for span in probe.spans), default=0)

@@ -8,10 +8,7 @@ from harness.core.models import Artifact
 
 
 def larger_inputs(artifact: Artifact) -> Tree | None:
-    """Return the tree of the first input set with the dimensions that may be larger; None where none is known.
-
-    Only input sets of the same method that have the same tensors are held against the first one.
-    """
+    """Return the first input set's tree with dimensions that may grow, by sets of the same method and tensors."""
     asked = {item.name for item in artifact.input_sets}
     entries = [entry for entry in read_inputs(Path(artifact.inputs_dir)).entries if entry[0] in asked]
     if not entries:

@@ -20,10 +20,7 @@ REPEATS_OF_A_ROUND = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Launcher:
-    """One side, ready to initialize models in one scenario; ``settings`` override its profile and its pools.
-
-    ``profile``: None is that of the side in the plan.
-    """
+    """One side in one scenario; ``settings`` override profile (None: the plan's) and pools."""
 
     scenario: Scenario
     side: str
@@ -102,10 +99,8 @@ class Launcher:
     ) -> ProbeResult:
         """Return what one process makes of ``members``.
 
-        Args:
-            threads: in place of the configured number; ``alone``: one after another, in one thread.
-            floor_s: in place of the configured floor of the deadlines.
-            look: whether a process that hangs is looked into before it is ended.
+        ``threads``: in place of the configured number; ``alone``: one after another, in one thread; ``look``: whether a
+        process that hangs is looked into before it is ended.
         """
         scenario = INITIALIZATIONS["sequential"] if alone else self.scenario
         settings = self.facts.plan.settings
@@ -146,10 +141,7 @@ class Launcher:
 
 
 def blamed(probe: ProbeResult, guilty: Collection[str]) -> ProbeResult:
-    """Return the result of a process that ended early, with its end charged to the ``guilty`` only.
-
-    Models at work that are not guilty were held up: they count as not reached.
-    """
+    """Charge an early end to the ``guilty`` only; models at work that were held up count as not reached."""
     if probe.outcome is Outcome.COMPLETED or probe.outcome in UNCLEAR:
         return probe
     nobody = not any(item.outcome is probe.outcome for item in probe.models)
@@ -157,7 +149,7 @@ def blamed(probe: ProbeResult, guilty: Collection[str]) -> ProbeResult:
     def one(item: ModelResult) -> ModelResult:
         mine = model_of(item.model) in guilty
         if mine and nobody and not item.failed:  # it ended outside of every phase
-            return replace(item, outcome=probe.outcome, phase="")
+            return replace(item, outcome=probe.outcome, phase="", input_set=None, call=None)
         if not mine and item.outcome is probe.outcome:
             return replace(item, outcome=Outcome.NOT_RUN)
         return item
@@ -167,7 +159,7 @@ def blamed(probe: ProbeResult, guilty: Collection[str]) -> ProbeResult:
 
 def load_seconds(facts: WithWorker, members: Collection[str]) -> dict[str, float]:
     """Return model -> seconds that its slowest load alone took in the old release, where it was loaded there."""
-    loads = {name: [one.load_ns for one in facts.baselines[name].results if one.load_ns] for name in members}
+    loads = {name: [result.load_ns for result in facts.baselines[name].results if result.load_ns] for name in members}
     return {name: max(durations) * 1e-9 for name, durations in loads.items() if durations}
 
 
@@ -190,11 +182,9 @@ def _calls_s(results: Sequence[ModelResult]) -> float:
 
 
 def threads_of(facts: Provisioned) -> int:
-    """Return how many threads initialize: as configured, and never one alone."""
     return max(2, facts.plan.settings.init_threads)
 
 
 def _reached(probe: ProbeResult) -> set[str]:
-    """Return the models of which the process reached every copy."""
     missed = {model_of(item.model) for item in probe.models if item.outcome is Outcome.NOT_RUN}
     return {model_of(item.model) for item in probe.models} - missed

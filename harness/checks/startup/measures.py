@@ -17,7 +17,7 @@ def overlap(spans: Iterable[Span], phase: str) -> float | None:
 
 
 def _covered_ns(spans: Sequence[Span]) -> int:
-    """Return the length of the union of the spans."""
+    """Length of the union of the spans."""
     covered, reached = 0, 0
     for span in sorted(spans, key=lambda item: item.begin_ns):
         covered += max(0, span.end_ns - max(span.begin_ns, reached))
@@ -34,7 +34,6 @@ def wall_s(spans: Iterable[Span], phases: Sequence[str]) -> float | None:
 
 
 def busy_s(spans: Iterable[Span], phases: Sequence[str], model: str) -> float:
-    """Return the seconds that ``phases`` of one model took, all its copies together."""
     return sum(
         (span.end_ns - span.begin_ns) * 1e-9
         for span in spans
@@ -43,13 +42,7 @@ def busy_s(spans: Iterable[Span], phases: Sequence[str], model: str) -> float:
 
 
 def growth_bytes(readings: Sequence[int]) -> float | None:
-    """Return the growth of memory per cycle in bytes: the least-squares slope, the first cycle left out.
-
-    The first cycle fills caches of the allocator and of the executor. None for fewer than two further cycles.
-
-    Args:
-        readings: resident memory in bytes after each cycle.
-    """
+    """Return memory growth in bytes per cycle (least squares, without the cache-filling first one), None of too few."""
     later = readings[1:]
     if len(later) < 2:
         return None

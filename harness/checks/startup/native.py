@@ -3,7 +3,8 @@
 And which models are brought up in a Python server too: those whose loading or calls may wait for another thread.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 from harness.checks.prediction.check import inspect_file
 from harness.checks.prediction.predict import TORCHS_CLASSES
@@ -29,13 +30,19 @@ WAITING = frozenset({"prim::fork", "aten::wait"})
 NOTHING_READ: Mapping[str, InspectedFile] = {}
 
 
-def begin_builds(facts: Provisioned, effects: Effects) -> Background[dict[str, NativeBuild]]:
+Build = Callable[..., dict[str, NativeBuild]]
+Companions = Callable[[LibTorch, Path], tuple[str, ...]]
+
+
+def begin_builds(
+    facts: Provisioned, effects: Effects, build: Build = native.build_workers
+) -> Background[dict[str, NativeBuild]]:
     """Begin to compile the C++ workers, beside what the run does meanwhile; nothing where the plan needs none."""
     needed = _needs_worker(facts, effects) and facts.plan.settings.runtime != "python"
     needed = needed and facts.plan.runs_on.cpp and not _loads_as_python_alone_can(facts, effects)
     libtorch = _libtorch(effects) if needed else {}
     folder, cuda = effects.native_folder, facts.plan.runs_on.nvidia
-    return Background(lambda cancelled: native.build_workers(libtorch, folder, cuda=cuda, cancelled=cancelled))
+    return Background(lambda cancelled: build(libtorch, folder, cuda=cuda, cancelled=cancelled))
 
 
 def _needs_worker(facts: Provisioned, effects: Effects) -> bool:
@@ -57,19 +64,18 @@ def build_workers(
     effects: Effects,
     predictions: Mapping[str, InspectedFile] = NOTHING_READ,
     begun: Background[dict[str, NativeBuild]] | None = None,
+    *,
+    build: Build = native.build_workers,
+    companions: Companions = native.library_companions,
 ) -> WithWorker:
     """Return the facts with the runtime that initializes, and that is timed, and the models that Python serves too.
 
-    Args:
-        predictions: for artifacts that were read already.
-        begun: by ``begin_builds``; without it they are compiled now.
-
-    Raises:
-        EnvironmentUnavailable: the C++ worker was asked for by name and one of the two cannot be built, or, asked for
-            alone, lacks what a library registers from Python.
-        ConfigError: it was asked for by name, and archives are to be loaded by torch.load, or it has no such device.
+    ``begun``: by ``begin_builds``; without it they are compiled now. Raises ``EnvironmentUnavailable``: the C++ worker
+    was asked for by name and one of the two cannot be built, or, asked for alone, lacks what a library registers from
+    Python; ``ConfigError``: it was asked for by name, and archives are to be loaded by torch.load, or it has no such
+    device.
     """
-    worker, why = _worker(facts, effects, predictions, begun)
+    worker, why = _worker(facts, effects, predictions, begun, build=build, companions=companions)
     return WithWorker(
         **Probed.known(facts),
         worker=worker,
@@ -83,6 +89,9 @@ def _worker(
     effects: Effects,
     predictions: Mapping[str, InspectedFile],
     begun: Background[dict[str, NativeBuild]] | None,
+    *,
+    build: Build,
+    companions: Companions,
 ) -> tuple[str, str]:
     """Return the runtime, and why it is not the one a reader would expect; empty where it is."""
     runtime = facts.plan.settings.runtime
@@ -106,7 +115,7 @@ def _worker(
         return "python", f'runtime = "python" was asked for; {PYTHON_LOADS}'
     effects.progress.stage("C++ worker", len(effects.environments))
     name = {side: environment.name for side, environment in effects.environments.items()}
-    with begun or begin_builds(facts, effects) as building:
+    with begun or begin_builds(facts, effects, build) as building:
         builds = building.result(tick=lambda: effects.progress.tick("compiling"))
     for side, built in builds.items():
         how = "cached" if built.cached else f"built in {built.seconds:.0f} s"
@@ -120,8 +129,8 @@ def _worker(
     for side, built in builds.items():
         if built.binary is not None:
             has_libraries = side in effects.runner.libraries
-            companions = native.library_companions(libtorch[side], effects.native_folder) if has_libraries else ()
-            effects.runner.use_native(side, built.binary, companions)
+            beside = companions(libtorch[side], effects.native_folder) if has_libraries else ()
+            effects.runner.use_native(side, built.binary, beside)
     for side in effects.runner.libraries:
         why_not, mend = _cannot_open(side, facts, effects, predictions)
         if why_not and runtime == "libtorch":
@@ -143,10 +152,7 @@ def _served_by_python(facts: Exported, predictions: Mapping[str, InspectedFile])
 
 
 def _may_wait(artifact: Artifact, predictions: Mapping[str, InspectedFile]) -> bool:
-    """Return whether loading or calling may wait for another thread: it forks, waits, or runs code of its own at load.
-
-    What torch's own classes do in ``__setstate__``, those of quantized layers mostly, is known to wait for nobody.
-    """
+    """Whether loading or calling may wait for another thread; torch's own ``__setstate__`` waits for nobody."""
     if not WAITING.isdisjoint(operator.partition(".")[0] for operator in artifact.operators):
         return True
     read = _read(artifact, predictions)
@@ -194,7 +200,6 @@ def _cannot_open(
 
 
 def _library_classes(facts: Exported, predictions: Mapping[str, InspectedFile]) -> set[str]:
-    """Return the custom classes in this run's artifacts that torch itself does not bring."""
     classes = set()
     for export in facts.exports.values():
         read = _read(export.artifact, predictions) if export.artifact is not None else None

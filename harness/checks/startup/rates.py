@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
 
 from harness.core.diagnosis import UNRESOLVED_AFTER, FailureRates, SearchAnswer, Tally
+from harness.core.probe import FailurePlace
 
 CONFIDENCE = 0.95
 # How often a failure that is as frequent in both releases may be called a regression; the looks after every run
@@ -37,11 +38,6 @@ def upper_bound(failures: int, repeats: int, confidence: float = CONFIDENCE) -> 
 
     The exact one-sided bound of Clopper and Pearson (1934): the p at which so few failures or fewer have probability
     1 - ``confidence``. For no failure at all that is ``1 - (1 - confidence) ** (1 / repeats)``, about 3 / repeats.
-
-    Args:
-        failures: 0 to ``repeats``.
-        repeats: at least 0; nothing is known after 0 of them.
-        confidence: above 0 and below 1.
     """
     if failures >= repeats:
         return 1.0
@@ -58,14 +54,7 @@ def upper_bound(failures: int, repeats: int, confidence: float = CONFIDENCE) -> 
 
 
 def interval(successes: int, repeats: int) -> tuple[float, float]:
-    """Return the probabilities between which ``successes`` in ``repeats`` put the true one, with 95 % confidence.
-
-    The exact two-sided interval of Clopper and Pearson: each bound is a one-sided one that errs half as often.
-
-    Args:
-        successes: 0 to ``repeats``.
-        repeats: at least 0; (0, 1) after 0 of them.
-    """
+    """Return the exact 95 % interval of a rate (Clopper and Pearson); (0, 1) after no repeat."""
     one_sided = (1 + CONFIDENCE) / 2
     return (
         1.0 - upper_bound(repeats - successes, repeats, one_sided),
@@ -74,10 +63,7 @@ def interval(successes: int, repeats: int) -> tuple[float, float]:
 
 
 def more_often(failures: int, repeats: int, before: int, repeats_before: int, level: float = 0.05) -> bool:
-    """Whether something clearly fails more often than it did before: Fisher's exact test (1934), one-sided.
-
-    At 5 %, one failure in one run of each is no difference; five of five after one of ten is.
-    """
+    """Whether something clearly fails more often than before: Fisher's exact test (1934), one-sided."""
     total, failed = repeats + repeats_before, failures + before
     if not repeats or not repeats_before:
         return False
@@ -106,8 +92,7 @@ def next_side(
 ) -> str | None:
     """Return in which release the next run tells most, ``"new"`` or ``"old"``; None where another one is not worth it.
 
-    Args:
-        clean_enough: after so many runs without any failure in either release the failure does not show again.
+    After ``clean_enough`` runs without any failure in either release, the failure counts as not shown again.
     """
     if more_often(failures, repeats, before, repeats_before, LEVEL):
         return None
@@ -147,15 +132,11 @@ def _log_ways(count: int, of: int) -> float:
 
 
 def change_of(rates: FailureRates) -> Change:
-    """Return what the rates of a failure in both releases amount to.
-
-    A run of the old release in which the same model failed in another way did not show this failure.
-    """
+    """Return what both releases' rates amount to; an old run that failed in another way did not show this failure."""
     return change(*counts_of(rates))
 
 
 def counts_of(rates: FailureRates) -> tuple[int, int, int, int]:
-    """Return failures and runs in the new release, then in the old one."""
     new, old = rates.new, rates.old
     return new.fails, new.judged + new.differently, old.fails, old.judged + old.differently
 
@@ -163,7 +144,7 @@ def counts_of(rates: FailureRates) -> tuple[int, int, int, int]:
 def rates_of(
     ask: Callable[[str, int], SearchAnswer],
     outcomes: Collection[str],
-    phases: Collection[str],
+    places: Collection[FailurePlace],
     *,
     late: Callable[[], bool],
     clean_enough: int = CLEAN_ENOUGH,
@@ -173,14 +154,14 @@ def rates_of(
 
     Args:
         ask: makes one run, of side ``"old"`` or ``"new"``, with its repeat.
-        outcomes: those of the failure; ``phases``: where it was seen in the new release, to which its runs add.
+        outcomes: those of the failure; ``places``: where it was seen in the new release, to which its runs add.
         late: whether there is no time for more runs than those that tell a failure of every run from one of none: on a
             loud machine each takes longer, and says as much.
         known: what runs of the old release have said that nobody chose.
     """
     answers: dict[str, list[SearchAnswer]] = {"new": [], "old": list(known)}
     while True:
-        seen = {*phases, *(answer.phase for answer in answers["new"] if answer.outcome in outcomes)}
+        seen = {*places, *(answer.place for answer in answers["new"] if answer.outcome in outcomes)}
         new, old = _tally(answers["new"], outcomes), _tally(answers["old"], outcomes, seen)
         rates = FailureRates(outcomes=tuple(sorted(outcomes)), new=new, old=old)
         side = next_side(*counts_of(rates), clean_enough=clean_enough)
@@ -190,15 +171,12 @@ def rates_of(
         answers[side].append(ask(side, FIRST_COMPARED + len(answers[side])))
 
 
-def _tally(answers: Sequence[SearchAnswer], outcomes: Collection[str], phases: Collection[str] = ()) -> Tally:
-    """Return what the runs amount to; a failure of another outcome, or in none of the ``phases``, is another one.
-
-    Where there are several, in which of them it fails is chance: then it is the kind of phase that counts.
-    """
-    kinds = {phase.split(" ")[0] for phase in phases} if len(phases) > 1 else set()
+def _tally(answers: Sequence[SearchAnswer], outcomes: Collection[str], places: Collection[FailurePlace] = ()) -> Tally:
+    """Count runs; failures of another outcome or outside ``places`` are others. Of several places the phase counts."""
+    phases = {phase for phase, _, _ in places} if len(places) > 1 else set()
     tally = Tally()
     for answer in answers:
-        there = not phases or answer.phase in phases or answer.phase.split(" ")[0] in kinds
+        there = not places or answer.place in places or answer.place[0] in phases
         tally = tally.with_run(answer, same=answer.outcome in outcomes and there)
     return tally
 
@@ -208,7 +186,6 @@ def _untestable(tally: Tally) -> bool:
 
 
 def summed(first: Tally, second: Tally) -> Tally:
-    """Return what the runs of both tallies amount to."""
     return Tally(
         fails=first.fails + second.fails,
         passes=first.passes + second.passes,

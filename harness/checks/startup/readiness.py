@@ -30,10 +30,7 @@ def is_undisturbed(probe: ProbeResult) -> bool:
 
 
 def init_s(run: GroupRun) -> float | None:
-    """Return the seconds from the first load to the last warm-up call, median over rounds; None without a whole one.
-
-    Nor is there one where a process brings the group up again and again: its cycles are no start.
-    """
+    """Return seconds from first load to last warm-up call, median over rounds; None without a whole, single start."""
     if INITIALIZATIONS[run.scenario].rounds > 1:
         return None
     return median([spent for probe in undisturbed(run) if (spent := wall_s(probe.spans, BRINGING_UP)) is not None])
@@ -50,10 +47,7 @@ def own_s(run: GroupRun, model: str) -> float:
 
 
 def slow_starts(facts: Started) -> dict[tuple[str, str], Finding]:
-    """Return (model, scenario) -> the finding on a server group that takes longer to get ready than it may.
-
-    It stands with the model that itself took longer by the most.
-    """
+    """Return (model, scenario) -> the finding on a slow group, kept with the model that itself slowed the most."""
     old = {(run.scenario, run.group): run for run in facts.group_runs if run.side == "old"}
     findings = {}
     for run in facts.group_runs:

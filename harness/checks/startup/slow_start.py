@@ -10,10 +10,8 @@ from harness.core.verdict import Finding
 def slow_start(old_s: float, new_s: float, limit: float, *, group: str, words: str) -> Finding | None:
     """Return the finding where a server group takes clearly longer to get ready than it did; it only warns.
 
-    Args:
-        old_s, new_s: first load to last warm-up call.
-        limit: ratio new/old that is still accepted; less than a second more is none either.
-        words: what a reader calls the scenario.
+    The times are from first load to last warm-up call. ``limit`` is the accepted ratio new/old; less than a second more
+    is no finding either.
     """
     if new_s <= limit * old_s or new_s - old_s < INITIALIZATION_FLOOR_S:
         return None

@@ -18,11 +18,7 @@ Failures = Mapping[str, frozenset[Outcome]]
 
 
 def launched(launcher: Launcher, trial: Trial, *, look: bool = True) -> list[ProbeResult]:
-    """Return the probes of a trial: one process, or as many as threads if the scenario is about processes.
-
-    Args:
-        look: whether a process that hangs is looked into before it is ended.
-    """
+    """Return the probes of a trial: one process, or as many as threads if the scenario is about processes."""
     count = trial.threads if launcher.scenario.processes and trial.concurrent else 1
     floor_s = min(SEARCH_FLOOR_S, launcher.facts.plan.settings.deadlines.floor_s)
 
@@ -38,9 +34,8 @@ def launched(launcher: Launcher, trial: Trial, *, look: bool = True) -> list[Pro
 def fate_of(probes: Sequence[ProbeResult], failures: Failures, in_the_way: Collection[str]) -> SearchAnswer:
     """Return whether one of the ``failures`` shows, for a rate.
 
-    Args:
-        in_the_way: models that are known to fail by themselves. Who is at work when one of them ends the process alike
-            may only be held up, and who was not reached by then was not asked: such a run says nothing.
+    ``in_the_way``: models that are known to fail by themselves. Who is at work when one of them ends the process alike
+    may only be held up, and who was not reached by then was not asked: such a run says nothing.
     """
     models = [item for probe in probes for item in probe.models]
     own = [item for item in models if model_of(item.model) in failures]
@@ -54,7 +49,7 @@ def fate_of(probes: Sequence[ProbeResult], failures: Failures, in_the_way: Colle
     )
     if failed and (other is None or other.outcome is not failed[0].outcome):
         outcome, phase = failed[0].way
-        return SearchAnswer(answer=Answer.FAIL, outcome=outcome.value, phase=phase)
+        return SearchAnswer(answer=Answer.FAIL, outcome=outcome.value, place=(phase, None, None))
     end = next((probe.outcome for probe in probes if probe.outcome not in FINE), None)
     if end is None or all(item.outcome is Outcome.COMPLETED for item in own):
         return SearchAnswer(answer=Answer.PASS)

@@ -38,11 +38,8 @@ def bisect(
 ) -> Bisection:
     """Return whose doing it is that ``model`` does not pass in the new release; its cells are judged already.
 
-    Args:
-        scenario: an initialization, asked about where the model alone is well.
-        passed: how often in a row what failed before was well now; 0: it has not failed before.
-        reproduce: whether to make reproducers, which costs two imports of torch for each culprit.
-        mitigations, rewrites: whether to look for settings, and for other operators, that take the symptom away.
+    ``scenario`` is an initialization, asked about where the model alone is well; ``passed``: how often in a row what
+    failed before was well now. Reproducers cost two imports of torch for each culprit.
     """
     cell = _cell_of(facts.verdicts[model], scenario)
     bisection = Bisection(
@@ -91,7 +88,7 @@ def _alone(search: ProgramSearch) -> Bisection:
     call = failing_call(result, facts.comparisons.get((bisection.model, "alone")))
     symptom = symptom_of(result)
     if call is None or symptom is None:
-        where = result.phase or "start"
+        where = result.phase_words or "start"
         return replace(bisection, notes=(f"it does not get as far as a call ({where}): no node to blame",))
     return search.called(symptom, call)
 

@@ -46,7 +46,6 @@ class Traced:
 
     @property
     def completed(self) -> bool:
-        """Whether the call came to its end."""
         return self.probe.models[0].outcome is Outcome.COMPLETED
 
 
@@ -59,12 +58,10 @@ class Diverged:
 
 
 def diverge(model: str, failing: CallInQuestion, facts: Probed, effects: Effects) -> Diverged:
-    """Return which nodes of one call differ between the releases."""
     return _Search(model, failing, facts, effects).search()
 
 
 def trace_request(model: str, side: str, order: TraceOrder, facts: Answered) -> ProbeRequest:
-    """Return the request that makes one call of the model node by node in one release."""
     settings = facts.plan.settings
     deadlines = replace(settings.deadlines, floor_s=min(NODE_FLOOR_S, settings.deadlines.floor_s))
     deadline = deadline_after(deadlines, facts.baselines[model].results)
@@ -183,7 +180,6 @@ class _Search:
 
 
 def is_whole(suspects: Sequence[NodeFault], nodes: Iterable[TracedNode]) -> bool:
-    """Whether a call runs no other operator than the suspects: then its difference is theirs, be it rounding."""
     computing = {node.place for node in nodes if node.kind not in FRAMES and not node.kind.startswith("prim::")}
     places = {place for fault in suspects for place in fault.places}
     return len({fault.node.operator for fault in suspects}) == 1 and computing == places

@@ -42,7 +42,6 @@ OUT_OF_REACH = "what is refused is no operator of its program: a class or a type
 
 
 def refused(bisection: Bisection, facts: Attributed, effects: Effects, *, reproduce: bool, rewrites: bool) -> Bisection:
-    """Return what is refused, and where; the smallest archive that still is, and the model without what is refused."""
     model = bisection.model
     effects.progress.stage("which operators does the release refuse")
     path = facts.artifact(model).path
@@ -79,10 +78,7 @@ def _refusal(item: StaticFinding) -> str:
 
 
 def smallest_refusing(model: str, operators: Sequence[str], facts: Probed, effects: Effects) -> Culprit | str:
-    """Return one refused node as an archive of its own; why there is none where no such part is refused alike.
-
-    The old release loads that archive, and the new one refuses it with the same error as the model.
-    """
+    """Return one refused node as an archive that loads in the old release, refused alike in the new; or why not."""
     artifact, failure = facts.artifact(model), facts.alone[model].models[0].failure
     if not operators or failure is None:
         return "what is refused is no operator, so no part of the program has it by itself"
@@ -158,10 +154,7 @@ def pruned(model: str, operators: Sequence[str], facts: Attributed, effects: Eff
 
 
 def unseen(model: str, folded: Artifact, report: RewriteReport, facts: Attributed, effects: Effects) -> str:
-    """Return of which refused nodes no request shows the values: with their branches cut all is as it was.
-
-    So it is of those in methods that no request asks.
-    """
+    """Return of which refused nodes no request shows the values: cutting their branches changes nothing."""
     called = {item.method for item in folded.input_sets}
     names = [node.operator for node in report.found if node.method not in called]
     inside = [node for node in report.found if node.branch is not None and node.method in called]
@@ -179,7 +172,6 @@ def unseen(model: str, folded: Artifact, report: RewriteReport, facts: Attribute
 def edited(
     model: str, folded: Artifact, nodes: Sequence[RefusedNode], facts: Attributed, effects: Effects, *, cut_first: bool
 ) -> Rewritten:
-    """Rewrite or cut the refused nodes, method by method, and ask both releases about it."""
     artifact, edits, words = folded, list[Edit](), dict[str, RuleWords]()
     for method in dict.fromkeys(node.method for node in nodes):
         mine = [node for node in nodes if node.method == method]
@@ -213,7 +205,6 @@ def refused_operators(stops: Sequence[StaticFinding]) -> tuple[str, ...]:
 
 
 def refusals(path: str, effects: Effects) -> tuple[list[StaticFinding], str]:
-    """Return what the static check says the new release refuses in a file, and why it could not be read."""
     inspected = inspect_file(path, registries_of(effects.environments, effects.environment_root))
     verdict = inspected.verdicts.get("new")
     stops = [item for item in verdict.findings if item.weight is Weight.STOPS] if verdict is not None else []
@@ -232,7 +223,6 @@ def alike(failure: Failure, other: Failure) -> bool:
 
 
 def traced(node: RefusedNode) -> TracedNode:
-    """Return a refused node as a trace would tell it."""
     source, _, _ = node.source.partition("\n")
     return TracedNode(
         place=node.address,

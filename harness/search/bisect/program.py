@@ -20,9 +20,7 @@ from harness.verdict.bisection import CallInQuestion
 class ProgramSearch:
     """The searches about one model; ``found`` is what they have said so far.
 
-    Attributes:
-        scenario: of the cell that it is about.
-        reproduce, mitigations, rewrites: which of them are wanted.
+    ``scenario``: of the cell that it is about; ``reproduce``, ``mitigations``, ``rewrites``: which of them are wanted.
     """
 
     found: Bisection
@@ -66,11 +64,7 @@ class ProgramSearch:
         return self.reproduced() if self.reproduce else self.found
 
     def mitigated(self, groups: Sequence[Sequence[TracedNode]], *, seen: tuple[int, int] = ONCE) -> Bisection:
-        """Ask what takes the symptom away: settings, and other operators in the place of each group of nodes.
-
-        Args:
-            seen: in how many runs of how many it showed: that it is gone must not be chance.
-        """
+        """Ask which settings or operators take the symptom away; ``seen``: (runs, of how many) it showed in."""
         model, facts, effects = self.found.model, self.facts, self.effects
         if self.mitigations:
             tried = search(model, facts, effects, everything=False, scenario=self.scenario, seen=seen)

@@ -50,7 +50,6 @@ def initialize_until_seen(facts: WithWorker, effects: Effects) -> Started:
 
 
 def well_rounds(model: str, scenario: str, facts: Started) -> int:
-    """Return in how many rounds a model came through an initialization."""
     item = facts.initialized.get((model, scenario)) if scenario in INITIALIZATIONS else None
     return item.new.rounds - item.new.failed_rounds if item is not None else 0
 

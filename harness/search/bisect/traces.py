@@ -25,10 +25,8 @@ class Trace:
         nodes: by place, in the order in which they began; those around a block begin before those in it.
         outputs: one "call" per node that ended, under its place as text (see ``key``).
             Nodes whose outputs are too large to be kept are missing.
-        digests: of the output tensors of every node that ended.
         inputs: the tree of each node's inputs; ``generators``: of the state of torch's generator, for those that draw.
         last: the innermost node in which the process ended, None where the trace is whole.
-        index_bytes: how much it takes to describe the nodes.
     """
 
     nodes: Mapping[Place, TracedNode] = field(default_factory=dict)
@@ -41,7 +39,6 @@ class Trace:
 
 
 def key(place: Place) -> tuple[str, int]:
-    """Return under which key the outputs of a place stand."""
     return ".".join(map(str, place)), 0
 
 
@@ -97,7 +94,6 @@ def _trace(folder: Path, lines: Sequence[Mapping[str, Any]], buffer: Buffer) -> 
 
 
 def tensors_in(tree: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the specs of all tensors in a tree."""
     kind, content = tree
     if kind == "tensor":
         yield content

@@ -32,11 +32,10 @@ from harness.verdict.cells import numeric_settings
 
 
 def mitigate(facts: Attributed, effects: Effects) -> Mitigated:
-    """Return the facts with the mitigations tried on every red cell that a switch could mitigate."""
     red = {
-        name: found
+        name: mitigable
         for name, cells in facts.verdicts.items()
-        if (found := _mitigable(cells)) and _has_graph(name, facts)
+        if (mitigable := _mitigable(cells)) and _has_graph(name, facts)
     }
     if not red or "old" not in effects.environments:
         return Mitigated(**Attributed.known(facts), mitigations={})
@@ -62,10 +61,7 @@ def _tried_on(model: str, red: Sequence[CellVerdict], facts: Judged) -> tuple[st
 
 
 def _differing(model: str, red: Sequence[CellVerdict], facts: Judged) -> Mapping[str, Setting]:
-    """Return what gives the new side each setting that it has otherwise than the old one, where numbers differ.
-
-    Only a run can tell whether that is why.
-    """
+    """Return the new side's differing settings where numbers differ; only a run can tell whether they are why."""
     if not any(finding.kind in NUMERIC for cell in red if cell.scenario == "alone" for finding in cell.findings):
         return {}
     numeric = numeric_settings(facts, facts.alone[model], facts.exports[model])
@@ -83,18 +79,15 @@ def known_mitigations(model: str, red: Sequence[CellVerdict], facts: Judged) -> 
     scenarios = [INITIALIZATIONS[cell.scenario] for cell in red if cell.scenario in INITIALIZATIONS]
     of_scenarios = [name for scenario in scenarios for name in scenario.mitigations]
     hung = [facts.initialized[model, cell.scenario].new for cell in red if (model, cell.scenario) in facts.initialized]
-    seen = [failure.evidence for found in hung for failure in found.failures if failure.evidence is not None]
-    read = [found for evidence in seen if (found := reading(evidence.stacks, evidence.proof)) is not None]
-    names = dict.fromkeys((*of_scenarios, *(name for found in read for name in found.mitigations)))
+    seen = [failure.evidence for item in hung for failure in item.failures if failure.evidence is not None]
+    read = [item for evidence in seen if (item := reading(evidence.stacks, evidence.proof)) is not None]
+    names = dict.fromkeys((*of_scenarios, *(name for item in read for name in item.mitigations)))
     profile = new_profile(facts.plan)
     return tuple(name for name in names if changes(MITIGATIONS[name], profile))
 
 
 def try_further(model: str, names: Sequence[str], facts: Mitigated, effects: Effects) -> Mitigated:
-    """Return the facts with further mitigations tried on one model, as many as there is time for.
-
-    None where no switch could mitigate it.
-    """
+    """Return the facts with further mitigations tried, as time allows; None where no switch could mitigate."""
     red = _mitigable(facts.verdicts[model])
     if not red or not names or not _has_graph(model, facts):
         return facts
@@ -112,12 +105,10 @@ def try_further(model: str, names: Sequence[str], facts: Mitigated, effects: Eff
 
 
 def _has_graph(model: str, facts: Judged) -> bool:
-    """Whether the switches of TorchScript's executor have anything to switch."""
     return facts.artifact(model).kind is ArtifactKind.TORCHSCRIPT
 
 
 def _mitigable(cells: tuple[CellVerdict, ...]) -> tuple[CellVerdict, ...]:
-    """Return the red cells of a model; none if one of them is past that."""
     red = tuple(cell for cell in cells if cell.status is Status.FAIL and cell.decides)
     by_policy = any(cell.judged not in (None, Status.FAIL) for cell in red)  # a switch is tried against what happened
     return () if by_policy or why_not_mitigable(red) else red
@@ -132,11 +123,7 @@ def _attempt(
     *,
     is_faster: bool = False,
 ) -> Mitigation:
-    """Return what becomes of red cells under a switch.
-
-    Args:
-        is_faster: a slow cell is known to be fast enough under it; before, its server group is not brought up.
-    """
+    """Return what becomes of red cells under a switch; slow ones bring up no group until ``is_faster`` is known."""
     settings = [_setting(name, model, facts)]
     if unproven := why_unverifiable(red, facts):
         return replace(tried(red[0], settings), untestable=True, note=unproven)
@@ -165,10 +152,7 @@ def _confirmed(
 
 
 def _priced(attempted: Sequence[Mitigation], names: Sequence[str], facts: Judged, effects: Effects) -> list[Mitigation]:
-    """Benchmark what a switch mitigated, under the switch, against the old release: only time mitigates a slow cell.
-
-    All switches together may take as long as the benchmark of the models that they mitigated.
-    """
+    """Benchmark mitigations against the old release, within the time of their models; only time mitigates slow cells."""
     budget = facts.plan.settings.latency
     if budget.budget == "off":
         return list(attempted)
@@ -198,7 +182,6 @@ def _slow_cell(model: str, facts: Judged) -> CellVerdict | None:
 
 
 def _with_price(item: Mitigation, measured: LatencyMeasurement, facts: Judged) -> Mitigation:
-    """Return the mitigation with its price; where the cell was slow, it mitigates only if nothing is slow now."""
     if measured.problem:
         return replace(item, mitigates=False, note=f"under load: {measured.problem}")
     item = replace(item, price=measured.steady)

@@ -38,11 +38,6 @@ SCREENING = LatencyBudget(looks=(3,), blocks=5, model_s=5.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """What one set of settings costs, or why that is not known; ``measured`` against the old release.
-
-    ``failed``: the problem is that the model does not answer under these settings.
-    """
-
     prices: tuple[Price, ...] = ()
     measured: LatencyMeasurement | None = None
     problem: str = ""
@@ -50,7 +45,6 @@ class Bill:
 
     @property
     def steady(self) -> RatioEstimate | None:
-        """The steady call, new over old."""
         return self.measured.steady if self.measured is not None else None
 
 
@@ -136,7 +130,6 @@ def _benchmarked(
 
 
 def is_late(effects: Effects) -> bool:
-    """Whether the search has an end, and that is over."""
     return effects.end_ns is not None and clock.monotonic_ns() > effects.end_ns
 
 
@@ -164,11 +157,8 @@ def timed(
 ) -> Mapping[str, LatencyMeasurement]:
     """Return how long the calls of models take in the new release under ``profile``, against the old one.
 
-    Args:
-        contestants: name -> (artifact of the old release, artifact of the new one).
-        budget: the plan's by default.
-        time: what is left of it; by default what is left until the end of the search, if it has one.
-        give_up: models that need only be known not to be slow any more; one that a look finds slow is not timed on.
+    ``time``: what is left of it; by default what is left until the end of the search, if it has one; ``give_up``:
+    models that need only be known not to be slow any more; one that a look finds slow is not timed on.
     """
     if time is None and effects.end_ns is not None:
         time = Time(left_s=max(0.0, (effects.end_ns - clock.monotonic_ns()) * 1e-9))
@@ -189,7 +179,6 @@ def timed(
 
 
 def why_ill(measured: LatencyMeasurement) -> str:
-    """Return what went wrong in the new release while it was timed; a problem of another process is none of it."""
     return f"under load: {measured.problem}" if measured.problem_of == NEW else ""
 
 
@@ -209,7 +198,6 @@ def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Provi
 
 
 def is_slow(cell: CellVerdict) -> bool:
-    """Whether a cell fails for its latency, waived or not."""
     return cell.status in (Status.FAIL, Status.XFAIL) and any(finding.kind == "latency" for finding in cell.findings)
 
 

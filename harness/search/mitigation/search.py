@@ -57,12 +57,8 @@ QUICK = LatencyBudget(looks=(2,), blocks=5, model_s=5.0)
 class MitigationSearch:
     """What the search came to.
 
-    Attributes:
-        cell: the red cell; None where there is none.
-        mitigations: what was tried, what mitigates first, cheapest first; of larger sets only those that mitigate.
-        price_note: why there is no price, or none against the new release as it is.
-        ended: why the search ended early.
-        notes: what else a reader should know.
+    ``mitigations``: what was tried, what mitigates first, cheapest first; of larger sets only those that mitigate;
+    ``price_note``: why there is no price, or none against the new release as it is.
     """
 
     cell: CellVerdict | None = None
@@ -142,9 +138,8 @@ def search(
 class _Sets:
     """The red cell under one set of settings after another; ``results`` keeps what became of it.
 
-    Attributes:
-        decide: whether a slow cell is timed by itself under what is left undecided.
-        every_pair: whether pairs are tried of settings that change nothing alone.
+    ``decide``: whether a slow cell is timed by itself under what is left undecided; ``every_pair``: whether pairs of
+    settings that change nothing alone are tried.
     """
 
     trial: Trial
@@ -207,10 +202,7 @@ class _Sets:
         return mitigation
 
     def _timed(self, sets: Sequence[Indices], results: dict[Indices, Mitigation]) -> dict[Indices, Mitigation]:
-        """Return what the sets say of a cell that is slow: all in one benchmark, then those left undecided alone.
-
-        The fastest come first: one that is known to mitigate is worth more than to know of each whether it does.
-        """
+        """Time all sets in one benchmark, then those left undecided alone; the fastest first: one is enough."""
         latency = self.facts.plan.settings.latency
         budget = replace(SCREENING, pin=latency.pin, limit=latency.limit)
         screened = bills(
@@ -309,10 +301,7 @@ def _with_bill(mitigation: Mitigation, bill: Bill) -> Mitigation:
 
 
 def _cost(mitigation: Mitigation) -> tuple[bool, tuple[float, ...], int]:
-    """Rank: what was measured first; then by the quantities in their order, as far as they are sure; then by size.
-
-    What the interval does not tell from no change is none: noise must not rank.
-    """
+    """Rank by what was measured, then quantities as far as sure (noise must not rank), then size."""
     ratios = []
     for name in PRICED:
         price = mitigation.price_of(name)
@@ -326,7 +315,6 @@ def _steady(bill: Bill) -> float:
 
 
 def _is_no_quicker(bill: Bill) -> bool:
-    """Whether the steady call was timed against the new release as it is, and is not quicker for sure."""
     to_new = next((price.to_new for price in bill.prices if price.quantity == PRICED[0]), None)
     return to_new is not None and to_new.high >= 1
 

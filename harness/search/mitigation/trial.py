@@ -39,16 +39,6 @@ RUNS_FOR_A_RATE = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What settings are tried on, and how much it takes to say that they mitigate.
-
-    Attributes:
-        cell: its symptom must be gone; whatever its scenario, the model must be well alone first.
-        deadline: of the model alone.
-        seen: (in how many runs, of how many) the model failed alone, see ``how_often``.
-        initializations: in which the model failed: its server group must come up well, as often as that asks for.
-        group: whether the group must come up once where there are none of these.
-    """
-
     cell: CellVerdict
     deadline: Deadline
     seen: tuple[int, int] = ONCE
@@ -101,12 +91,10 @@ def how_often(cell: CellVerdict, facts: Attributed, effects: Effects) -> tuple[i
 
 
 def profile_with(facts: Provisioned, settings: Sequence[Setting]) -> ServingProfile:
-    """Return the new side's profile with the settings on top."""
     return applied(new_profile(facts.plan), settings)
 
 
 def tried(cell: CellVerdict, settings: Sequence[Setting]) -> Mitigation:
-    """Return settings of which nothing is known yet."""
     names = tuple(setting.name for setting in settings)
     switches = {name: value for setting in settings for name, value in setting.switches.items()}
     return Mitigation(
@@ -193,10 +181,7 @@ def _as_before(trial: Trial, probe: ProbeResult, facts: Probed) -> bool:
 
 
 def _without_effect(probe: ProbeResult, settings: Sequence[Setting], effects: Effects) -> str:
-    """Return what of the settings was not applied, or does not read back as it was asked for, in words.
-
-    A switch may exist and do nothing (docs/evidence.md#switches).
-    """
+    """Return settings not applied or reading back otherwise: a switch may do nothing (docs/evidence.md#switches)."""
     switches: Mapping[str, Mapping[str, object]] = probe.data.get("switches", {})
     for setting in settings:
         for name in setting.values:
@@ -259,10 +244,7 @@ def _was_green(name: str, facts: Judged) -> bool:
 
 
 def _clean_repeats(model: str, scenario: str, facts: Attributed) -> tuple[int, str]:
-    """Return how often the group must come up clean before its failure counts as gone, and a note where that is capped.
-
-    What shows only now and then would be gone by chance: the rarer it shows, the more clean runs it takes.
-    """
+    """Return the clean runs a rare failure takes to count as gone, else it is chance; and a note where capped."""
     rounds = facts.plan.settings.init_rounds
     seen = seen_to_fail(model, scenario, facts)
     repeats = max(CONCURRENT_REPEATS, min(CLEAN_RUNS_AT_MOST, -(-_needed(seen) // rounds)))
@@ -270,7 +252,7 @@ def _clean_repeats(model: str, scenario: str, facts: Attributed) -> tuple[int, s
 
 
 def clean_repeats_alone(seen: tuple[int, int]) -> tuple[int, str]:
-    """Return the same for a model alone that was ``seen`` to fail in so many of so many runs."""
+    """Return what ``_clean_repeats`` does, for a model alone that was ``seen`` to fail in so many of so many runs."""
     repeats = min(CLEAN_RUNS_AT_MOST, _needed(seen))
     return repeats, _by_chance(repeats, seen)
 
@@ -291,7 +273,6 @@ def _by_chance(runs: int, seen: tuple[int, int]) -> str:
 
 
 def seen_to_fail(model: str, scenario: str, facts: Attributed) -> tuple[int, int]:
-    """Return in how many runs of how many the failure showed: when it was attributed, else in the rounds."""
     attribution = facts.attributions.get((model, scenario))
     for tally in (attribution.whole, attribution.runs) if attribution is not None else ():
         if tally.fails:

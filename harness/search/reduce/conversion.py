@@ -23,21 +23,15 @@ CONVERTIBLE = re.compile(r"did not show it in \d+ runs")
 
 @dataclass
 class ByConversion:
-    """The converter of the new release gives up, at what stands in the way of the whole.
-
-    Attributes:
-        kind: that obstacle, see ``MigratedModel.kind``.
-    """
+    """The converter gives up, at what stands in the way of the whole (``kind``, see ``MigratedModel.kind``)."""
 
     sides: Sides
     kind: str
 
     def prepare(self, artifact: Artifact) -> str:
-        """See that the old release is well with it."""
         return self.sides.old_refuses(artifact)
 
     def ask(self, artifact: Artifact, repeat: int) -> SearchAnswer:
-        """Return whether it is not convertible in the same way; a conversion is deterministic, and asked once."""
         del repeat
         probe = self.conversion(artifact)
         if probe.models[0].outcome is Outcome.COMPLETED:
@@ -48,25 +42,18 @@ class ByConversion:
         return SearchAnswer(answer=Answer.FAIL, outcome=without_owner(judged.kind))
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
-        """Return that TorchScript answers, and what the converter says."""
         return "TorchScript answers", self.judged(artifact, self.conversion(artifact)).reason, None
 
     def conversion(self, artifact: Artifact) -> ProbeResult:
-        """Return the conversion of a part with the values that went into it."""
         example = artifact.input_sets[0].name
         return self.sides.effects.runner(self.sides.facts.requests.convert("new", artifact, example))
 
     def judged(self, artifact: Artifact, probe: ProbeResult) -> MigratedModel:
-        """Return what a failed conversion comes to."""
         return judge(Tried(model=artifact.model, release="new", input_sets=artifact.input_sets, conversion=probe))
 
 
 def unconvertible_part(tried: Tried, model: MigratedModel, facts: Answered, effects: Effects) -> Reduction:
-    """Return the few nodes that are not convertible by themselves, as ``model`` is not.
-
-    Args:
-        facts: with the fingerprints of the sides ``old``, which extracts, and ``new``, which converts.
-    """
+    """Return the few nodes of ``model`` that the new side cannot convert; the old side extracts them."""
     asked = WithWorker(**Answered.known(facts), alone={}, worker="python", worker_notes=())
     oracle = ByConversion(Sides(asked, effects), model.kind)
     failing = CallInQuestion(input_set=tried.example, call=0)

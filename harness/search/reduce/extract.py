@@ -29,17 +29,13 @@ def extract(model: str, order: ExtractOrder, facts: Exported, effects: Effects) 
 
 
 def why_not_made(probe: ProbeResult) -> str:
-    """Return in words why a worker has not made the archive that it was asked for."""
     (result,) = probe.models
     failure = result.failure or probe.failure
     how = failure.first_line if failure is not None else probe.exit_detail or str(result.outcome)
-    return how if failure is not None and failure.type in SAID_PLAINLY else f"{result.phase or 'start'}: {how}"
+    return how if failure is not None and failure.type in SAID_PLAINLY else f"{result.phase_words or 'start'}: {how}"
 
 
 def with_artifact(facts: F, model: str, artifact: Artifact) -> F:
-    """Return the facts with ``artifact`` in the place of the model's own: every stage then asks about that one.
-
-    What is known of the old archive stays: baseline and golden hold for one that answers the same.
-    """
+    """Return the facts with ``artifact`` as the model's own; baseline and golden hold for one that answers alike."""
     export = replace(facts.exports[model], artifact=artifact)
     return replace(facts, exports={**facts.exports, model: export})

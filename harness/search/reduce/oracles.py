@@ -63,9 +63,8 @@ class Oracle(Protocol):
 class Sides:
     """Runs archives in both releases as the plan says.
 
-    Attributes:
-        wait_s: for how long a call is waited for in the new release.
-        calls: how many are made; None: as many as of any model.
+    ``wait_s``: for how long a call is waited for in the new release; ``calls``: how many are made; None: as many as of
+    any model.
     """
 
     facts: WithWorker
@@ -98,7 +97,6 @@ class ByOutcome:
     prepared: bool = False
 
     def prepare(self, artifact: Artifact) -> str:
-        """See that the old release is well with it."""
         refuses = self.sides.old_refuses(artifact)
         if not refuses and self.symptom is Symptom.HANG and not self.prepared:
             took_s = slowest_ns(self.sides.run("old", artifact).models[0]) * 1e-9
@@ -107,7 +105,6 @@ class ByOutcome:
         return refuses
 
     def ask(self, artifact: Artifact, repeat: int) -> SearchAnswer:
-        """Return what one run says."""
         probe = self.sides.run("new", artifact, repeat)
         (result,) = probe.models
         if result.outcome is Outcome.COMPLETED:
@@ -117,7 +114,6 @@ class ByOutcome:
         return SearchAnswer(answer=Answer.FAIL, outcome=way_of(result))
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
-        """Return what both releases do with it."""
         old, new = self.sides.run("old", artifact), self.sides.run("new", artifact, repeat_that_shows(self, artifact))
         return ending_words(old), ending_words(new), None
 
@@ -129,7 +125,6 @@ class ByValues:
     sides: Sides
 
     def prepare(self, artifact: Artifact) -> str:
-        """See that the old release is well with it."""
         refuses = self.sides.old_refuses(artifact)
         if refuses:
             return refuses
@@ -140,20 +135,17 @@ class ByValues:
         return ""
 
     def ask(self, artifact: Artifact, repeat: int) -> SearchAnswer:
-        """Return what one run says."""
         probe = self.sides.run("new", artifact, repeat)
         if probe.models[0].outcome is not Outcome.COMPLETED or self.sides.old_refuses(artifact):
             return UNRESOLVED
         return SearchAnswer(answer=Answer.FAIL, outcome="values") if self.findings(artifact, repeat) else PASSED
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
-        """Return what both releases do with it."""
         old = ending_words(self.sides.run("old", artifact))
         differences = self.findings(artifact, repeat_that_shows(self, artifact))
         return old, "; ".join(differences[:2]) or ending_words(self.sides.run("new", artifact)), None
 
     def findings(self, artifact: Artifact, repeat: int) -> tuple[str, ...]:
-        """Return in which ways the new release answers otherwise, in words."""
         golden, probe = self.answers("old", artifact, 0), self.answers("new", artifact, repeat)
         precision = precision_of(artifact.model, self.sides.facts)
         return failing_findings(compare_outputs("", "", golden=golden, probe=probe, precision=precision))
@@ -174,7 +166,6 @@ class ByTime:
     known: dict[tuple[tuple[str, str], int], tuple[float, float] | None] = field(default_factory=dict)
 
     def prepare(self, artifact: Artifact) -> str:
-        """See that the old release is well with it."""
         if self.excess_ns:
             return ""  # a block within the whole has to carry its share
         refuses = self.sides.old_refuses(artifact)
@@ -191,7 +182,6 @@ class ByTime:
         return ""
 
     def ask(self, artifact: Artifact, repeat: int) -> SearchAnswer:
-        """Return what one run says."""
         excesses = self.excesses(artifact, repeat)
         half = self.excess_ns / 2
         if len(excesses) < PAIRS:
@@ -201,7 +191,6 @@ class ByTime:
         return PASSED if max(excesses) < half else UNRESOLVED
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
-        """Return what both releases do with it."""
         pairs = [pair for (part, _), pair in self.known.items() if part == _part(artifact) and pair is not None]
         old, new = median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
         steady = interval([logarithm(after) - logarithm(before) for before, after in pairs])
@@ -213,7 +202,6 @@ class ByTime:
         return [new - old for old, new in filter(None, pairs)]
 
     def pair(self, artifact: Artifact, repeat: int) -> tuple[float, float] | None:
-        """Return the steady call of both releases, one process after the other; None where one did not complete."""
         key = (_part(artifact), repeat)
         if key not in self.known:
             (first, *_) = artifact.input_sets
@@ -251,11 +239,7 @@ def oracle_for(symptom: Symptom, facts: WithWorker, effects: Effects, *, calls: 
 
 @dataclass(kw_only=True)
 class ByLaunch:
-    """It fails as the model does, brought up as that has to be: with so many threads, beside those that are needed.
-
-    Attributes:
-        needs: what the model needs in order to fail.
-    """
+    """It fails brought up as the model has to be: ``needs`` says with so many threads, beside which models."""
 
     sides: Sides
     model: str
@@ -264,19 +248,16 @@ class ByLaunch:
     needs: Attribution
 
     def prepare(self, artifact: Artifact) -> str:
-        """See that the old release brings it up."""
         answer = self._answer("old", artifact, 0)
         return "" if answer.answer is Answer.PASS else f"the old release {self._words('old', artifact, 0)}"
 
     def ask(self, artifact: Artifact, repeat: int) -> SearchAnswer:
-        """Return what one initialization says."""
         answer = self._answer("new", artifact, repeat)
         if answer.answer is not Answer.FAIL:
             return answer
         return answer if self._answer("old", artifact, 0).answer is Answer.PASS else UNRESOLVED
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
-        """Return what both releases do with it."""
         shown = repeat_that_shows(self, artifact)
         return self._words("old", artifact, 0), self._words("new", artifact, shown), None
 
@@ -301,7 +282,6 @@ class ByLaunch:
         return launched(launcher, trial)
 
     def _mine(self, probes: list[ProbeResult]) -> Iterator[tuple[ProbeResult, ModelResult]]:
-        """Yield what shows the failure of the model's own part, with the process that it was in."""
         for probe in probes:
             for item in probe.models:
                 if model_of(item.model) == self.model and item.outcome in OUTCOMES[self.symptom]:
@@ -319,7 +299,6 @@ class ByLaunch:
 
     @property
     def how(self) -> str:
-        """How a part is brought up, in words."""
         threads = self.needs.minimal_threads
         what = "processes" if self.scenario.processes else "threads"
         beside = [name for name in self.needs.minimal_models if name != self.model]

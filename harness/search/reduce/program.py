@@ -49,9 +49,8 @@ def reduce_program(
 ) -> Reduction:
     """Return which nodes of the model's program show ``symptom`` by themselves in the new release.
 
-    Args:
-        failing: the call whose values go into the parts.
-        oracle: what tells whether a part shows it; by default a run of it alone in both releases.
+    ``failing``: the call whose values go into the parts; ``oracle``: what tells whether a part shows it; by default a
+    run of it alone in both releases.
     """
     nothing_yet = Reduction(symptom=symptom, nodes=0, shows=False)
     oracle = oracle or oracle_for(symptom, facts, effects, calls=_calls(model, symptom, failing, facts))

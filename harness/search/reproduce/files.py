@@ -50,9 +50,8 @@ PACKAGE = "gate_worker"
 class ProgramRun(NamedTuple):
     """One run of a reproducer.
 
-    Attributes:
-        code: its exit code; None where it was ended, or could not be started.
-        words: what it says in its last line, with that code; ``printed``: all that it printed.
+    ``code``: its exit code; None where it was ended, or could not be started; ``words``: what it says in its last line,
+    with that code; ``printed``: all that it printed.
     """
 
     code: int | None
@@ -85,14 +84,10 @@ class Tensors:
 def write_reproducer(
     folder: Path, kind: str, case: Mapping[str, Any], tensors: Tensors, *, archive: Path | None = None
 ) -> None:
-    """Write program, ``case.json``, the bytes of its trees and, where there is one, the archive.
+    """Write program, ``case.json``, the bytes of its trees and, where there is one, the archive (linked where
+    possible).
 
-    Args:
-        kind: whose program, see ``harness/search/reproduce/files.py``.
-        archive: is linked where that is possible, which costs nothing, else copied.
-
-    Raises:
-        RunDirError: the folder cannot be written.
+    ``kind`` is one of ``PARTS``. Raises ``RunDirError``: the folder cannot be written.
     """
     try:
         if folder.exists():
@@ -124,7 +119,6 @@ def _placed(archive: Path, place: Path) -> None:
 
 
 def is_small(archive: Path) -> bool:
-    """Whether a folder may hold the archive; one that is gone is not."""
     try:
         return archive.stat().st_size <= LARGEST_ARCHIVE_BYTES
     except OSError:
@@ -140,14 +134,7 @@ def run_reproducer(
     limit_s: float = START_S,
     env: Mapping[str, str] | None = None,
 ) -> ProgramRun:
-    """Return what became of the program; never raises.
-
-    Args:
-        arguments: of the program.
-        limits: that hold for it and whatever it starts.
-        limit_s: seconds until it is ended.
-        env: further environment variables.
-    """
+    """Return what became of the program within ``limit_s`` seconds; never raises."""
     command = (interpreter, "-s", str(LIMITED), codec.canonical(limits).decode(), str(folder / PROGRAM), *arguments)
     with _appended() as output, contextlib.ExitStack() as stack:
         try:
@@ -219,9 +206,8 @@ def _is_ours(module: str | None) -> bool:
 def run_snippet(program: Path, interpreter: str, *, limits: WorkerLimits, wait_s: float) -> tuple[str, str]:
     """Return (how it ended: "hang", "crash", "error", "end" or "unknown", what it said after its first line).
 
-    Args:
-        program: it prints a line once torch is imported.
-        wait_s: from each line that it prints to the next, and to its end.
+    ``program``: it prints a line once torch is imported; ``wait_s``: from each line that it prints to the next, and to
+    its end.
     """
     command = (interpreter, "-s", "-u", str(LIMITED), codec.canonical(limits).decode(), str(program))
     with _appended() as output:

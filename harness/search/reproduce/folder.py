@@ -80,9 +80,7 @@ class Draft:
         kind: whose program, see ``harness/search/reproduce/files.py``; ``label``: what it is about.
         case: what the program is told beside what every case has (see ``common``).
         archive: that goes into the folder, None where none does.
-        outside: the archive, where it is too large to go there.
         wait_s: how long a phase may last here; ``runs``: how many clean runs make it good.
-        issue: all but what the program said.
         silent: settings that the recorded run could not make, by side: they are left out.
         concurrency: how the program brings it up; such a folder is kept only if it tells the two releases apart.
         steady: how much slower the run measured the call to be; likewise.
@@ -105,16 +103,11 @@ class Draft:
 
 
 def folder_name(label: str, index: int) -> str:
-    """Return where a reproducer lies, relative to the run."""
     return f"{FOLDER}/{index + 1}-{re.sub(r'[^A-Za-z0-9_.]+', '_', label)[:60].strip('_')}"
 
 
 def finished(draft: Draft, facts: Provisioned, effects: Effects, *, index: int) -> Reproducer:
-    """Return the reproducer, in the folder ``reproducers/INDEX+1-LABEL`` of the run; it has been run in both releases.
-
-    Raises:
-        RunDirError: the folder cannot be written.
-    """
+    """Return the reproducer, in the folder ``reproducers/INDEX+1-LABEL`` of the run; both releases have run it."""
     name = folder_name(draft.label, index)
     folder = effects.folder(name)
     profiles = {side: profile_of(side, facts.plan) for side in SIDES}
@@ -205,8 +198,6 @@ def not_made(probe: ProbeResult | None) -> frozenset[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Program:
-    """Runs the program of a reproducer in either release."""
-
     draft: Draft
     case: Mapping[str, Any]
     folder: Path
@@ -214,7 +205,6 @@ class _Program:
     effects: Effects
 
     def runs(self, *, jobs: int) -> dict[str, ProgramRun]:
-        """Return its runs by side, crossed where the settings differ."""
         combinations = {"old": ("old", "old"), "new": ("new", "new")}
         if self.case["profiles"]["old"] != self.case["profiles"]["new"]:
             combinations[CROSSED] = ("old", "new")
@@ -226,10 +216,7 @@ class _Program:
         return dict(zip(runs, pool.each(run, list(runs), jobs=jobs), strict=True))
 
     def measured(self) -> tuple[dict[str, float], dict[str, float]]:
-        """Return the seconds that it measures in the old and in the new release; empty where it measured none.
-
-        The releases take turns, nobody beside them: what slows the machine down for a while slows both.
-        """
+        """Return the seconds measured in both releases, which take turns alone: a slow machine slows both."""
         turns_of: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
         for _ in range(TURNS):
             for side in SIDES:
@@ -261,7 +248,6 @@ def _seconds(text: str) -> dict[str, float]:
 
 
 def _note(answers: Mapping[str, ProgramRun]) -> str:
-    """Return what to know where the program does not tell the releases apart, or the settings alone make it."""
     if not _tells(answers):
         return NOT_TOLD
     if _makes_it(answers):
@@ -318,12 +304,7 @@ def snippet_that_shows(
     tensors: Tensors,
     wait_s: float,
 ) -> str:
-    """Return ``snippet.py``, which now lies in ``folder`` and was seen to show the symptom; empty where there is none.
-
-    Args:
-        code: of the archive; nothing for an operator.
-        wait_s: how long it may be silent.
-    """
+    """Return ``snippet.py`` if it was seen to show the symptom, else empty; ``wait_s``: how long it may be silent."""
     what = case["symptom"]["what"]
     if "operator" in case:
         text = operator_snippet(case, tensors.data)

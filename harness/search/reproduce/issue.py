@@ -140,7 +140,6 @@ def _versions(issue: Issue) -> str:
 
 
 def _compared(old: Fingerprint, new: Fingerprint) -> Iterator[tuple[str, str, str]]:
-    """Yield what PyTorch's collect_env.py asks for first, as far as it is known."""
     names = {
         "PyTorch version": "torch",
         "Git revision": "git_revision",
@@ -171,7 +170,6 @@ def _line(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Return ``text`` for backticks within a table."""
     return without_places(prose(text)).replace("`", "'").replace("|", "\\|")
 
 

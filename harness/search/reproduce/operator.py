@@ -35,7 +35,6 @@ GENERIC = re.compile(r"[(, ](?:t|t1|t2|tVal|k|key|Any|AnyEnumType|AnyListType|An
 
 
 def reproducers(diverged: Diverged, facts: Answered, effects: Effects) -> tuple[Reproducer, ...]:
-    """Return a reproducer for each of the first operators among the culprits, run in both environments."""
     first = {fault.node.operator: fault for fault in reversed(diverged.divergence.culprits)}
     culprits = list(reversed(first.values()))[:MOST]
     effects.progress.stage("reproducers", len(culprits))

@@ -61,11 +61,7 @@ def reproduce_program(
     mitigations: Sequence[Mitigation] = (),
     concurrency: Concurrency | None = None,
 ) -> Reproducer:
-    """Return a reproducer of the few nodes that show ``symptom``, run in both releases.
-
-    Args:
-        index: of the reproducer in its run, from 0: no two may share one.
-    """
+    """Return a reproducer of the few nodes, run in both releases; ``index`` is unique in the run, from 0."""
     subject = _Subject(
         artifact=part_artifact(culprit, model, facts, effects),
         symptom=symptom,
@@ -82,7 +78,6 @@ def reproduce_program(
 
 
 def reproduce_load(culprit: Culprit, facts: WithWorker, effects: Effects, *, model: str) -> Reproducer:
-    """Return a reproducer of the smallest archive that the new release refuses to load, run in both releases."""
     subject = _Subject(
         artifact=replace(part_artifact(culprit, model, facts, effects), input_sets=(), schedule=()),
         symptom=Symptom.ERROR,
@@ -106,9 +101,8 @@ def reproduce_whole(
 ) -> Reproducer:
     """Return a reproducer of the whole artifact with its requests: where nothing smaller is known to show it.
 
-    Args:
-        symptom: what is looked for; by default what the model did alone in the new release.
-        why: why there is nothing smaller, as a sentence for the issue; concurrency: as what it is brought up.
+    ``symptom``: what is looked for; by default what the model did alone in the new release; ``why``: why there is
+    nothing smaller, as a sentence for the issue; concurrency: as what it is brought up.
     """
     artifact = facts.exports[model].artifact
     if artifact is None or model not in facts.alone:
@@ -135,11 +129,7 @@ def reproduce_whole(
 def with_reproducer(
     bisection: Bisection, facts: Timed, effects: Effects, *, symptom: Symptom | None = None
 ) -> Bisection:
-    """Return an answer with a reproducer of the whole artifact, where no smaller one could be made.
-
-    Args:
-        symptom: see ``reproduce_whole``.
-    """
+    """Return an answer with a reproducer of the whole artifact where no smaller one could be made."""
     if any(made.folder for made in bisection.reproducers):
         return bisection
     effects.progress.stage("reproducers", 1)
@@ -285,7 +275,6 @@ def _options(setting: Setting) -> Iterator[str]:
 
 
 def part_artifact(culprit: Culprit, model: str, facts: Exported, effects: Effects) -> Artifact:
-    """Return a culprit's archive as an artifact; there are no requests where it is only loaded."""
     path = effects.run_dir.path / culprit.artifact
     inputs = effects.run_dir.path / culprit.inputs if culprit.inputs not in ("", ".") else path.parent / "inputs"
     entries = read_inputs(inputs).entries

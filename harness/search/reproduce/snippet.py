@@ -54,11 +54,7 @@ class _CannotBeWritten(Exception):
 
 
 def snippet(code: str, case: Mapping[str, Any], data: Buffer) -> str:
-    """Return the program; empty where the case cannot be written without the archive.
-
-    Args:
-        code: of the archive; case: of the reproducer; data: the bytes that its trees point to.
-    """
+    """Return the program, empty if it needs the archive; ``code``: of that, ``data``: bytes of ``case``'s trees."""
     begin = FORWARD.search(code)
     if begin is None or len(FORWARD.findall(code)) > 1 or len(case["requests"]) != 1 or case["reset"]:
         return ""

@@ -18,7 +18,6 @@ from harness.verdict.alone import judge_one
 def ask(
     artifact: Artifact, order: RewriteOrder, facts: Provisioned, effects: Effects
 ) -> tuple[RewriteReport, Artifact | None, str]:
-    """Return what the old release's worker says, the rewritten artifact if it made one, and why not."""
     probe = effects.runner(facts.requests.rewrite(artifact, order, floor_deadline(facts.plan.settings.deadlines)))
     (result,) = probe.models
     if result.outcome is not Outcome.COMPLETED:
@@ -57,7 +56,6 @@ def verdict_on(
 
 
 def why_not(verdict: CellVerdict) -> str:
-    """Return what is wrong, empty where the verdict is PASS."""
     if verdict.status is Status.PASS:
         return ""
     return verdict.findings[0].message if verdict.findings else verdict.note or str(verdict.status)

@@ -45,11 +45,8 @@ def try_rewrites(
 ) -> list[MigratedModel]:
     """Return the models, with the rewrites that were tried on those not convertible, in order.
 
-    Args:
-        facts: with the fingerprint of the side ``old``, that of the golden outputs.
-        loaders: releases in which programs have to load; the first one converts.
-        package: whether packages are made of what is rewritten as well.
-        in_cpp: whether these are loaded, served and timed in C++ too, as those of any artifact.
+    ``facts`` have the fingerprint of the side ``old``, that of the golden outputs. Programs have to load in the
+    releases of ``loaders``; the first one converts. What is rewritten is packaged, served and timed as any artifact.
     """
     examples = {item.model: item.example for item in tried}
     left = [model.model for item, model in zip(tried, models, strict=True) if is_rewritable(item, model)]
@@ -91,10 +88,7 @@ def _each(
 def _rewritten(
     name: str, rewrite: str, example: str, facts: Answered, effects: Effects
 ) -> tuple[ConversionRewrite, Artifact | None]:
-    """Return the archive, where the old release answers the golden outputs with it; else why there is none.
-
-    Where a machine was too busy to tell, the outcome says so: undecided.
-    """
+    """Return the archive if the old release answers golden outputs with it, else why not; busy: undecided."""
     order = RewriteOrder(whole=rewrite, example=example)
     report, artifact, why = ask(facts.artifact(name), order, facts, effects)
     words = report.rules.get(rewrite)

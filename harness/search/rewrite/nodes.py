@@ -39,9 +39,8 @@ def rewrite(
 ) -> tuple[Rewritten, ...]:
     """Return the rewrites of the guilty nodes that were tried: those that fix first, the cheapest of them in front.
 
-    Args:
-        groups: nodes that show the symptom without the other groups; a rewrite takes all of them.
-        repeats: how many clean runs of the new release it takes.
+    ``groups``: nodes that show the symptom without the other groups; a rewrite takes all of them; ``repeats``: how many
+    clean runs of the new release it takes.
     """
     groups = [group for group in groups if group]
     if not groups or "old" not in effects.environments:
@@ -104,19 +103,15 @@ def verified(
     repeats: int,
     method: str,
 ) -> Rewritten:
-    """Return what both releases say of a patched artifact, kept in the run if it fixes.
-
-    Its ``method`` is called many times in the new release: timed in a run that times, and where it is slow.
-    """
+    """Return both releases' word on a patched artifact, kept if it fixes; many calls, timed where that matters."""
     old, _ = verdict_on(model, patched, "old", facts, effects)
     if problem := why_not(old):
         return replace(words, note=f"it is not the same in {effects.environments['old'].name}: {problem}")
-    rewritten = replace(words, loads_in_old=True)
     for repeat in range(repeats):
         new, _ = verdict_on(model, patched, "new", facts, effects, repeat=repeat)
         if problem := why_not(new):
-            return replace(rewritten, repeats=repeat, note=problem)
-    rewritten = replace(rewritten, repeats=repeats)
+            return replace(words, repeats=repeat, note=problem)
+    rewritten = replace(words, repeats=repeats)
     slow = next((cell for cell in facts.verdicts[model] if is_slow(cell)), None)
     if slow is not None or facts.plan.is_timed:
         measured = _timed(model, patched, slug(words.rule), facts, effects, method=method)
@@ -172,7 +167,6 @@ def _method_first(artifact: Artifact, method: str) -> Artifact:
 
 
 def described(edits: Sequence[Edit], rules: Mapping[str, RuleWords]) -> Rewritten:
-    """Return the names and words of the rules of some edits."""
     names = list(dict.fromkeys(rule for rule, _ in edits))
     known = [rules.get(name, RuleWords(what=name)) for name in names]
     return Rewritten(
@@ -191,5 +185,4 @@ def method_in_question(model: str, facts: Compared) -> str:
 
 
 def slug(rule: str) -> str:
-    """Return the names of rules as a part of a file name."""
     return rule.replace(" + ", "-and-")

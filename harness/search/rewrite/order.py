@@ -16,8 +16,7 @@ MOST_ATTEMPTS = 6
 def attempts(groups: Sequence[Sequence[TracedNode]], fits: Sequence[Edit]) -> tuple[tuple[Edit, ...], ...]:
     """Return the sets of edits to try: each takes every group, because each group alone shows the symptom.
 
-    Args:
-        fits: which rule fits which node; fences also of the nodes beside them in the same block.
+    ``fits``: which rule fits which node; fences also of the nodes beside them in the same block.
     """
     ways = [way for group in groups if (way := _ways([node.address for node in group], fits))]
     most = min(MOST_ATTEMPTS, max(map(len, ways), default=0))
@@ -29,7 +28,6 @@ def attempts(groups: Sequence[Sequence[TracedNode]], fits: Sequence[Edit]) -> tu
 
 
 def _ways(addresses: Sequence[Place], fits: Sequence[Edit]) -> list[list[Edit]]:
-    """Return the ways to rewrite one group, the likeliest first."""
     wanted = dict.fromkeys(addresses)
     rules: dict[str, list[Edit]] = {}
     for rule, address in fits:
@@ -44,24 +42,14 @@ def _ways(addresses: Sequence[Place], fits: Sequence[Edit]) -> list[list[Edit]]:
 
 
 def _fences(addresses: Sequence[Place], together: int) -> list[list[Edit]]:
-    """Return fences at ever smaller distances, all over the blocks.
-
-    As many nodes as show the symptom do so in another place of the block as well, so no such stretch is left whole.
-
-    Args:
-        together: how many nodes show the symptom.
-    """
+    """Return fences at ever smaller distances: so many nodes show it anywhere, so no such stretch is left whole."""
     steps = dict.fromkeys(max(1, together // pieces) for pieces in (*PIECES, together))
     sets = [[(FENCE, address) for address in addresses[step - 1 :: step]] for step in steps]
     return [edits for edits in sets if edits]
 
 
 def edits_of_refused(nodes: Sequence[RefusedNode], fits: Sequence[Edit], *, cut_first: bool) -> tuple[Edit, ...]:
-    """Return what is done about the refused nodes of one method: an equivalent where there is one, else a cut.
-
-    Args:
-        cut_first: whether branches are cut even where there is an equivalent.
-    """
+    """Return an equivalent or a cut per refused node; ``cut_first``: branches are cut despite an equivalent."""
     rules = {address: rule for rule, address in reversed(fits) if rule not in (FENCE, CUT)}
     cuts = {
         node.branch_address: node.address

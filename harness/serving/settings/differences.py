@@ -29,7 +29,6 @@ class Setting:
 
     @property
     def differs(self) -> bool:
-        """Whether both sides are known and are not the same."""
         return self.old is not None and self.new is not None and self.old != self.new
 
     @property
@@ -62,7 +61,6 @@ def settings(
 
 
 def concerning(settings: Sequence[Setting], operators: Sequence[str]) -> tuple[Setting, ...]:
-    """Return the settings that can change what these operators compute."""
     patterns = {row.name: row.operators for row in ROWS if row.operators}
     return tuple(
         setting
@@ -95,7 +93,6 @@ def words(setting: Setting) -> str:
 
 
 def sides(setting: Setting) -> str:
-    """Return what a setting is on both sides, or was where the model was exported and is where it is served."""
     if setting.differs:
         return f"{setting.name} is {setting.old} on the old side and {setting.new} on the new side"
     return f"{setting.name} was {setting.exporter} where the model was exported and is {setting.new} where it is served"
@@ -116,5 +113,4 @@ def with_differences(verdict: CellVerdict, settings: tuple[Setting, ...]) -> Cel
 
 
 def notes(settings: tuple[Setting, ...]) -> list[str]:
-    """Return what a reader must know of a run whose sides differ in more than the release."""
     return [words(setting) for setting in settings if setting.differs]

@@ -43,7 +43,6 @@ NOT_MITIGABLE: Final = ("load_error", "structure", "dtype", "export_error")
 
 
 def applied(profile: ServingProfile, chosen: Iterable[Setting]) -> ServingProfile:
-    """Return the profile with the settings on top, the later ones above."""
     for setting in chosen:
         profile = replace(
             profile,
@@ -71,7 +70,6 @@ def candidates(
     Those that change nothing are left out.
 
     Args:
-        profile: of the new side.
         isa: what torch's kernels are chosen for here, as a fingerprint has it.
         orders: of loading and calling, those that could be otherwise where the symptom shows, see ``Setting.order``.
         pools: sizes of the pools there, where they are not the profile's.
@@ -118,7 +116,6 @@ def _orders_threads(setting: Setting) -> bool:
 
 
 def changes(setting: Setting, profile: ServingProfile, isa: str = "", new: Mapping[str, Any] = NOTHING_KNOWN) -> bool:
-    """Whether anything is otherwise with the setting than it is without; ``isa`` and ``new`` as in ``candidates``."""
     if setting.env.get("ATEN_CPU_CAPABILITY") == isa.lower():
         return False
     if setting.numerics and all(new.get(name) == value for name, value in setting.numerics.items()):
@@ -138,5 +135,4 @@ def get_along(chosen: Sequence[Setting]) -> bool:
 
 
 def orders(chosen: Iterable[Setting]) -> tuple[str, ...]:
-    """Return what settings change about the order of loading and calling."""
     return tuple(dict.fromkeys(order for setting in chosen for order in setting.order))

@@ -73,7 +73,6 @@ def _ways(row: Row, value: Value, device: str) -> _Ways:
 
 
 def python_of(row: Row, value: Value, device: str = "cpu") -> Code | None:
-    """Return the Python that makes one value of a setting; None where there is none."""
     code = row.python_of.get(value, row.python)
     return _filled(code, value, device, _in_python) if code is not None else None
 

@@ -16,10 +16,7 @@ Values = type[bool] | type[str] | int | tuple[str, ...]
 
 
 class Kind(StrEnum):
-    """What a setting is; the value is the table of the serving profile that holds it, blank for the profile itself.
-
-    An order of loading and calling is part of a script, not of a profile.
-    """
+    """What a setting is: the profile table that holds it, blank for the profile; orders belong to scripts."""
 
     SWITCH = "switches"
     NUMERICS = "numerics"
@@ -82,14 +79,10 @@ class Row:
     """One setting.
 
     Attributes:
-        name: in the serving profile and in every worker.
         values: ``bool``, ``str`` for any text, the smallest whole number, or the texts to choose from.
         about: what docs/guide/configuration.md says of it; blank where the page has no row of its own for it.
-        mitigations: the values that may take a symptom away.
         default: what every release has where nothing sets it; None: they differ, or nobody has looked.
         needs: what a device must have for it to mean anything, an attribute of ``Device``; blank: nothing.
-        read_back: whether torch can be asked for its effect.
-        includes: other settings whose work it does as well.
         as_before: whether the old release's value may take it away where the new one has another by default.
         fingerprint: the field of an environment's fingerprint that shows it.
         operators: a pattern of the only operators whose results it can change; blank: all.
@@ -483,5 +476,4 @@ TABLE: Final[Mapping[str, Row]] = {row.name: row for row in ROWS}
 
 
 def of_kind(kind: Kind) -> tuple[Row, ...]:
-    """Return the rows of one kind."""
     return tuple(row for row in ROWS if row.kind is kind)

@@ -32,7 +32,6 @@ def ran_under(plan: Plan, versions: tuple[str, str]) -> Ran:
 
 
 def concerns(waiver: Waiver, cell: CellVerdict, ran: Ran) -> bool:
-    """Whether a waiver is for this model in this scenario, on this device and under this profile."""
     if waiver.model != cell.model or waiver.scenario not in ("", cell.scenario):
         return False
     return waiver.device in ("", ran.device) and waiver.profile in ("", ran.profile)
@@ -44,7 +43,6 @@ def is_for(waiver: Waiver, ran: Ran) -> bool:
 
 
 def has_expired(waiver: Waiver, today: date) -> bool:
-    """Whether a waiver's last day has passed."""
     return waiver.expires < today
 
 
@@ -68,17 +66,14 @@ def is_within(waiver: Waiver, finding: Finding) -> bool:
 
 
 def failing_findings(cell: CellVerdict) -> list[Finding]:
-    """Return the findings that fail a cell, under the policy that judged it."""
     return [finding for finding in cell.findings if weight(cell, finding.kind) is Severity.FAIL]
 
 
 def apply_waivers(cell: CellVerdict, waivers: Sequence[Waiver], ran: Ran, today: date) -> CellVerdict:
     """Return the verdict: XFAIL if every failing finding is covered by a waiver that counts today for this run.
 
-    Else it stays FAIL and says of each waiver of these findings why it does not count.
-
-    Args:
-        cell: as the policy has it; what earlier waivers left in it was taken out (``without_waivers``).
+    Else it stays FAIL and says of each waiver of these findings why it does not count. ``cell``: as the policy has it;
+    what earlier waivers left in it was taken out (``without_waivers``).
     """
     mine = [waiver for waiver in waivers if concerns(waiver, cell, ran)]
     failing = failing_findings(cell)
@@ -100,7 +95,6 @@ def apply_waivers(cell: CellVerdict, waivers: Sequence[Waiver], ran: Ran, today:
 
 
 def without_waivers(cell: CellVerdict) -> CellVerdict:
-    """Return the verdict as it was before any waiver, and before severities where these changed it."""
     status = cell.judged or cell.status
     return replace(_as_if_new(cell), status=status, note=cell.own_note, judged=None, judged_note=None)
 
@@ -128,7 +122,6 @@ def covering_waiver(finding: Finding, valid: Sequence[Waiver]) -> Waiver | None:
 
 
 def _why_not(findings: Sequence[Finding], mine: Sequence[Waiver], ran: Ran, today: date) -> Iterator[Finding]:
-    """Yield of each waiver of these findings' kinds why it does not cover the largest."""
     for waiver in mine:
         alike = [finding for finding in findings if finding.kind == waiver.kind]
         if not alike:
@@ -154,20 +147,18 @@ def size_words(kind: str, bound: float | None, size: float | None) -> tuple[str,
         texts = [repr(number) for number in known]
     written = dict(zip(known, texts, strict=True))
     what = "{} of the largest value" if MEASURES.get(kind) == "error" else "{} times the old"
-    said = "any size" if bound is None else what.format(written[bound])
-    return said, "of a size that nobody knows" if size is None else what.format(written[size])
+    bound_words = "any size" if bound is None else what.format(written[bound])
+    return bound_words, "of a size that nobody knows" if size is None else what.format(written[size])
 
 
 def range_words(waiver: Waiver) -> str:
-    """Return which releases a waiver is for."""
     return f"{waiver.old or 'any release'} to {waiver.new or 'any release'}"
 
 
 def _words(used: Sequence[Waiver]) -> str:
-    """Return why findings are known; waivers of one cause, which differ in kind and bound, say it once."""
     links = [f" ({waiver.issue})" if waiver.issue else "" for waiver in used]
-    said = [f"until {w.expires} by {w.owner}: {w.reason}{link}" for w, link in zip(used, links, strict=True)]
-    return "; ".join(dict.fromkeys(said))
+    reasons = [f"until {w.expires} by {w.owner}: {w.reason}{link}" for w, link in zip(used, links, strict=True)]
+    return "; ".join(dict.fromkeys(reasons))
 
 
 def _waived(waiver: Waiver) -> Waived:

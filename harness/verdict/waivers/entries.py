@@ -27,8 +27,8 @@ LINK = re.compile(r"https?://[^\s/]\S*")
 def parse_waivers(text: str, *, file: str) -> tuple[Waiver, ...]:
     """Return the ``[[waiver]]`` tables of a waiver file.
 
-    Raises:
-        ConfigError: not TOML, a key is missing or unknown, or a value has the wrong type; names file and entry.
+    Raises ``ConfigError``, which names file and entry: not TOML, a key is missing or unknown, or a value has the wrong
+    type.
     """
     try:
         tables = tomllib.loads(text)
@@ -118,11 +118,7 @@ BY_HAND = "begin every waiver with [[waiver]] on a line of its own, or edit the 
 
 
 def entry_text(waiver: Waiver) -> str:
-    """Return a waiver as the lines of its entry.
-
-    Raises:
-        ConfigError: one of its texts cannot be written to a TOML file.
-    """
+    """Return a waiver as the lines of its entry. Raises ``ConfigError``: a text that TOML cannot hold."""
     lines = ["[[waiver]]"]
     for key in KEYS:
         value = getattr(waiver, key)
@@ -152,11 +148,7 @@ def _character(char: str) -> str:
 
 
 def with_waivers(text: str, added: Sequence[Waiver], *, file: str) -> str:
-    """Return the file's text with entries at its end.
-
-    Raises:
-        ConfigError: the file cannot be read, or nothing can be added to it as it is written.
-    """
+    """Return the file's text with entries at its end. Raises ``ConfigError``: it cannot be read or added to."""
     known = parse_waivers(text, file=file)
     newline = "\r\n" if "\r\n" in text else "\n"
     entries = "\n".join(entry_text(waiver) for waiver in added).replace("\n", newline)
@@ -169,11 +161,8 @@ def with_waivers(text: str, added: Sequence[Waiver], *, file: str) -> str:
 def without_entries(text: str, removed: Collection[int], *, file: str) -> str:
     """Return the file's text without some of its entries, each with the comment lines right above it.
 
-    Args:
-        removed: places of the entries in the file, from 0.
-
-    Raises:
-        ConfigError: the file cannot be read, or is written in a way that hides where an entry begins.
+    ``removed``: places of the entries in the file, from 0. Raises ``ConfigError``: the file cannot be read, or is
+    written in a way that hides where an entry begins.
     """
     known = parse_waivers(text, file=file)
     lines = re.split(r"(?<=\n)", text)  # not splitlines: a reason may hold what Unicode calls a line's end
@@ -210,10 +199,7 @@ def _is_whole(text: str) -> bool:
 
 
 def _own_lines(lines: Sequence[str], begin: int, end: int) -> range:
-    """Return the lines of an entry: the comments right above it, its keys, and the blank lines that end it.
-
-    A comment at the head of the file is the file's.
-    """
+    """Return an entry's lines, comments above and blanks below; a comment at the file's head is the file's."""
     last = end
     while last > begin + 1 and (not lines[last - 1].strip() or lines[last - 1].lstrip().startswith("#")):
         last -= 1
@@ -228,9 +214,9 @@ def _own_lines(lines: Sequence[str], begin: int, end: int) -> range:
 def _checked(text: str, expected: tuple[Waiver, ...], file: str, problem: str) -> str:
     """Return the text if it reads as ``expected``: a file that people keep is not written on a guess."""
     try:
-        said = parse_waivers(text, file=file)
+        parsed = parse_waivers(text, file=file)
     except ConfigError:
-        said = ()
-    if said != expected:
+        parsed = ()
+    if parsed != expected:
         raise ConfigError(f"{file} is written in another way than [[waiver]] by [[waiver]]: {problem}", BY_HAND)
     return text

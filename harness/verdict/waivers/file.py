@@ -31,11 +31,7 @@ def read(path: Path) -> str:
 
 
 def change(path: Path, edit: Callable[[str], str]) -> None:
-    """Replace the text of the file by what ``edit`` makes of it, while no other process can.
-
-    Raises:
-        ConfigError: it cannot be read or written, or another process holds it for too long.
-    """
+    """Replace the text by what ``edit`` makes of it, exclusively. Raises ``ConfigError``: no access, held too long."""
     real = Path(os.path.realpath(path))  # if it is a link, the file behind it is changed
     patience = Patience(deadline=time.monotonic() + WAIT_S, tick=lambda: None, cancelled=threading.Event())
     try:

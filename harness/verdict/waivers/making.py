@@ -45,13 +45,8 @@ def waivers_for(
 ) -> tuple[Waiver, ...]:
     """Return a waiver per kind of finding that fails a cell, no broader than what was seen.
 
-    Args:
-        expires: the last day; None: in ``DEFAULT_DAYS``.
-        bound: in place of the size that was seen, for the one kind that has a size.
-        latency: what the benchmark measured of the model: how large its ratios may be.
-
-    Raises:
-        ConfigError: the cell is not red, or an argument is wrong; says what to do.
+    ``bound`` replaces the size that was seen, for the one kind that has a size. Raises ``ConfigError``: the cell is not
+    red, or an argument is wrong; it says what to do.
     """
     _check_words(owner=owner, reason=reason, issue=issue)
     ends = expires if expires is not None else today + dt.timedelta(days=DEFAULT_DAYS)
@@ -112,10 +107,10 @@ def _check_words(*, owner: str, reason: str, issue: str) -> None:
 
 def _sizes(cell: CellVerdict) -> dict[str, float | None]:
     """Return the kinds that fail a cell, each with its largest size; None where one of them has none."""
-    found: dict[str, list[float | None]] = {}
+    by_kind: dict[str, list[float | None]] = {}
     for finding in failing_findings(cell):
-        found.setdefault(finding.kind, []).append(finding.size)
-    return {kind: _largest(sizes) for kind, sizes in found.items()}
+        by_kind.setdefault(finding.kind, []).append(finding.size)
+    return {kind: _largest(sizes) for kind, sizes in by_kind.items()}
 
 
 def _largest(sizes: Sequence[float | None]) -> float | None:
@@ -127,8 +122,8 @@ def _highs(latency: LatencyMeasurement | None) -> dict[float, float]:
     """Return estimated ratio -> the upper end of its interval, where that has one."""
     if latency is None:
         return {}
-    found = [latency.shown, *(quantity.ratio for quantity in latency.quantities.values())]
-    return {item.ratio: item.high for item in found if item is not None and math.isfinite(item.high)}
+    ratios = [latency.shown, *(quantity.ratio for quantity in latency.quantities.values())]
+    return {item.ratio: item.high for item in ratios if item is not None and math.isfinite(item.high)}
 
 
 def _bounds(sizes: dict[str, float | None], bound: float | None, highs: dict[float, float]) -> dict[str, float | None]:
@@ -136,8 +131,8 @@ def _bounds(sizes: dict[str, float | None], bound: float | None, highs: dict[flo
     sized = [kind for kind in sizes if kind in MEASURES]
     if bound is None:
         seen = {kind: size for kind, size in sizes.items() if kind in sized and size is not None}
-        found = {kind: at_most(size, MEASURES[kind], highs.get(size, 0.0)) for kind, size in seen.items()}
-        return {kind: found.get(kind) for kind in sizes}
+        bounds = {kind: at_most(size, MEASURES[kind], highs.get(size, 0.0)) for kind, size in seen.items()}
+        return {kind: bounds.get(kind) for kind in sizes}
     if len(sized) != 1:
         what = f"has {', '.join(sized)}, each with a size of its own" if sized else f"has no size ({', '.join(sizes)})"
         raise ConfigError(f"--bound: what fails this cell {what}", "leave it out, and edit what was written")

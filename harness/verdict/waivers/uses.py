@@ -29,11 +29,7 @@ NAMED = 4
 def waiver_uses(
     cells: Sequence[CellVerdict], waivers: Sequence[Waiver], ran: Ran, today: date
 ) -> tuple[WaiverUse, ...]:
-    """Return what each waiver did in a run, in the order of the file.
-
-    Args:
-        cells: all of the run, waivers applied.
-    """
+    """Return what each waiver did in a run, in the order of the file; ``cells``: all of the run, waivers applied."""
     of_model: dict[str, list[CellVerdict]] = {}
     for cell in cells:
         of_model.setdefault(cell.model, []).append(cell)
@@ -62,13 +58,13 @@ def ran_by(report: RunReport) -> Ran:
 def _use(waiver: Waiver, cells: Sequence[CellVerdict], ran: Ran, today: date) -> WaiverUse:
     own = [cell for cell in cells if concerns(waiver, cell, ran)]
     red = [cell for cell in own if _is_red(cell) and _covered(waiver, cell)]
-    found = [finding for cell in red for finding in _covered(waiver, cell)]
-    size = max((finding.size for finding in found if finding.size is not None), default=None)
+    covered = [finding for cell in red for finding in _covered(waiver, cell)]
+    size = max((finding.size for finding in covered if finding.size is not None), default=None)
     if has_expired(waiver, today):
         state = WaiverState.EXPIRED
     elif not is_for(waiver, ran):
         state = WaiverState.OTHER_PAIR
-    elif not all(is_within(waiver, finding) for finding in found):
+    elif not all(is_within(waiver, finding) for finding in covered):
         state = WaiverState.EXCEEDED
     elif red:
         state = WaiverState.USED
@@ -85,7 +81,6 @@ def _use(waiver: Waiver, cells: Sequence[CellVerdict], ran: Ran, today: date) ->
 
 
 def _is_red(cell: CellVerdict) -> bool:
-    """Whether a cell fails without waivers; so does one that is XPASS for another waiver's sake."""
     return cell.status in (Status.FAIL, Status.XFAIL) or bool(cell.waived)
 
 
@@ -94,7 +89,6 @@ def _covered(waiver: Waiver, cell: CellVerdict) -> list[Finding]:
 
 
 def _was_looked_for(waiver: Waiver, own: Sequence[CellVerdict]) -> bool:
-    """Whether the run would have shown what a waiver is for, and did not."""
     places = [cell for cell in own if (cell.scenario == "latency") is _is_timed(waiver)]
     if waiver.kind in BROUGHT_UP and not waiver.scenario and all(cell.scenario == "alone" for cell in places):
         return False
@@ -113,11 +107,7 @@ def _shows(cell: CellVerdict, kind: str) -> bool:
 
 
 def too_broad(waiver: Waiver, today: date, *, size: float | None = None) -> Iterator[str]:
-    """Yield what makes a waiver cover more than it need, in words.
-
-    Args:
-        size: of the largest finding that it was needed for; None where that is not known.
-    """
+    """Yield what makes a waiver broader than needed; ``size``: the largest finding it was needed for, if known."""
     measure = MEASURES.get(waiver.kind)
     if measure is not None and waiver.bound is None:
         yield "no bound"
@@ -135,10 +125,7 @@ def too_broad(waiver: Waiver, today: date, *, size: float | None = None) -> Iter
 def fail_unused(
     cells: Sequence[CellVerdict], waivers: Sequence[Waiver], ran: Ran, today: date
 ) -> tuple[CellVerdict, ...]:
-    """Return the cells of a run, XPASS where a waiver that nothing needs expects a failure.
-
-    Where a model has no green cell in the scenarios of such a waiver, one that another waiver covers takes it.
-    """
+    """Return the cells, XPASS for needless waivers; without a green cell there, one waived otherwise takes it."""
     judged = list(cells)
     for use in waiver_uses(cells, waivers, ran, today):
         if use.state is not WaiverState.UNUSED:
@@ -160,9 +147,9 @@ def _expects(waiver: Waiver, cell: CellVerdict) -> bool:
 
 def _unexpected(cell: CellVerdict, waiver: Waiver) -> CellVerdict:
     message = f"the waiver of {waiver.owner} for {waiver.kind} is needed no more: remove it (waivers prune)"
-    found = Finding(kind="waiver_unused", message=message)
+    finding = Finding(kind="waiver_unused", message=message)
     judged = cell.judged or cell.status
-    return replace(cell, status=Status.XPASS, findings=(found, *cell.findings), judged=judged, decides=True)
+    return replace(cell, status=Status.XPASS, findings=(finding, *cell.findings), judged=judged, decides=True)
 
 
 def waiver_notes(uses: Sequence[WaiverUse]) -> tuple[str, ...]:
@@ -184,7 +171,6 @@ def waiver_notes(uses: Sequence[WaiverUse]) -> tuple[str, ...]:
 
 
 def days_words(days: int) -> str:
-    """Return how long a waiver still counts."""
     if days < 0:
         return f"expired {counted(-days, 'day')} ago"
     return "today is its last day" if days == 0 else f"{counted(days, 'day')} left"

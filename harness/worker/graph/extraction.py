@@ -17,9 +17,8 @@ from gate_worker.values import trees
 def lift(node, copy, input_of):
     """Give the copy of a fork its own function, in which no module is an input any more where that can be.
 
-    Args:
-        node, copy: the fork, and its copy in the new graph.
-        input_of: (path of an attribute, its type) -> the value of the new graph that stands for it.
+    ``node`` and ``copy``: the fork, and its copy in the new graph; ``input_of``: (path of an attribute, its type) ->
+    the value of the new graph that stands for it.
     """
     function = node.g("Subgraph").copy()
     torch._C._jit_pass_inline(function)
@@ -82,7 +81,6 @@ class Values:
                 self._taken(node, place + (index,))
 
     def value(self, value):
-        """Return what a value of the graph, or an attribute, was."""
         if hasattr(value, "path"):
             return self._attribute(value.path)
         reader, tree = self._known.get(value.debugName(), (None, None))
@@ -99,7 +97,6 @@ class Values:
         return functools.reduce(getattr, path, self._module)
 
     def _read(self, node, place):
-        """Keep what a node, and those within it, have read; those of a turn or branch that was made."""
         self._taken(node, place)
         kind = node.kind()
         blocks = list(node.blocks())
@@ -187,8 +184,6 @@ def method_of(artifact, input_set):
 
 
 class Attribute:
-    """A value that the module holds."""
-
     def __init__(self, path):
         self.path = path
 
@@ -341,7 +336,6 @@ def is_carried(node):
 
 
 def is_of_module(node):
-    """Whether a node fetches or sets an attribute of the module, or of one in it."""
     if node.kind() not in ("prim::GetAttr", "prim::SetAttr"):
         return False
     owner = next(iter(node.inputs()))
@@ -349,7 +343,6 @@ def is_of_module(node):
 
 
 def names_read(node):
-    """Yield the names of all values that a node, and those in it, read."""
     yield from (value.debugName() for value in node.inputs())
     for block in node.blocks():
         yield from (value.debugName() for value in block.outputs())

@@ -16,8 +16,7 @@ INSTANCE = re.compile(r"(\w+)\(([^()]*)\)")
 def facts_of(node, paths):
     """Return what is told of a node: schema, source, code, module; empty where nobody knows.
 
-    Args:
-        paths: of all modules that its graph fetches, see ``module_paths``.
+    ``paths``: of all modules that its graph fetches, see ``module_paths``.
     """
     schema = node.schema()
     text = node.sourceRange()

@@ -18,7 +18,6 @@ class Site:
 
     @property
     def operator(self):
-        """Return its name with the overload: ``aten::add.Tensor``; the kind where there is no schema."""
         return self.node.schema().partition("(")[0] if has_schema(self.node) else self.node.kind()
 
     def argument(self, name):

@@ -63,7 +63,6 @@ def overload_of(schema):
 
 
 def by_executor(node):
-    """Return what runs a graph of this node alone; for operators that only the executor has."""
     graph = torch._C.Graph()
     mapped = {}
     places = add_inputs(graph, node.inputs(), mapped)

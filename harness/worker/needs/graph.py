@@ -26,7 +26,6 @@ class Analysis:
         self._steps = 0
 
     def need(self, name, depth=0):
-        """Return what the consumers of a value need it to be."""
         if name in self._needs:
             return self._needs[name]
         self._needs[name] = ValueRequirements()  # a value that comes back to itself through a loop says nothing new
@@ -70,7 +69,6 @@ class Analysis:
         return self._container(step, position, depth)
 
     def _container(self, step, position, depth):
-        """Return what subscripts, look-ups and loops tell of a list, dict or string."""
         kind = step.kind
         if kind in ("aten::__getitem__", "aten::get", "aten::pop", "aten::__contains__") and position == 0:
             return self._item(step, depth)
@@ -111,7 +109,6 @@ class Analysis:
         return need
 
     def _in_list(self, step, position, depth):
-        """Return the need of an element from the consumers of the list that it is put into."""
         need = ValueRequirements()
         for consumer, _ in self.flow.consumers(step.outputs[0]):
             rule = OF_LISTS.get(consumer.kind)

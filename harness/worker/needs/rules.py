@@ -35,7 +35,6 @@ class Use:
         return value if isinstance(value, int) else None
 
     def known(self, place):
-        """Return the rank and sizes that another input certainly has."""
         return known(self._flow, self._inputs[place])
 
 

@@ -55,7 +55,6 @@ class Flow:
         self._walk(graph, "")
 
     def consumers(self, name):
-        """Return (step, position) pairs, in the order of the graph."""
         return self._consumers.get(name, [])
 
     def aliases(self, name):

@@ -50,7 +50,6 @@ class ValueRequirements:
             self.least[dimension] = max(size, self.least.get(dimension, 0))
 
     def values(self):
-        """Return what is known of the values alone, without any shape."""
         return ValueRequirements(dtype=self.dtype, below=self.below, role=self.role)
 
     def reshaped(self, rank, moved):

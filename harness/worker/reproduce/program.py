@@ -61,7 +61,6 @@ def only_loads(wanted):
 
 
 def has_calls(case):
-    """Whether there are calls, and answers to compare with where those are what was wrong."""
     return any(request["expected"] or case["symptom"]["what"] != "values" for request in case["requests"])
 
 
@@ -79,7 +78,6 @@ class Program:
         self.comparison = Comparison(torch, case["tolerances"])
 
     def again(self):
-        """Return another one, loaded anew: nothing of it is compiled yet."""
         return Program(self.torch, self.case, self.order)
 
     def method(self, name):
@@ -93,7 +91,6 @@ class Program:
 
     @property
     def has_state(self):
-        """Whether a call depends on those before it."""
         return bool(self.case["reset"])
 
     def start(self):

@@ -9,8 +9,7 @@ from gate_worker.reproduce.endings import failed
 def in_threads(case, report, settings, load):
     """Return how the case ends in as many threads as it says; the first one that fails tells how.
 
-    Args:
-        settings: makes a context manager of the settings of the thread that calls; ``load`` returns the program.
+    ``settings``: makes a context manager of the settings of the thread that calls; ``load`` returns the program.
     """
     calls = ConcurrentCalls(case, report, settings, load)
     if case.get("shared"):
@@ -41,7 +40,6 @@ class ConcurrentCalls:
         self.doing = {}
 
     def at(self, index, words):
-        """Tell what a thread does now; None: it has ended."""
         with self.lock:
             self.doing[index] = words
             parts = ["%s in thread %d" % (text, number) for number, text in sorted(self.doing.items()) if text]

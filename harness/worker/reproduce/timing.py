@@ -69,7 +69,6 @@ def measure(torch, case, report, program):
 
 
 def calls(program, request):
-    """Return the seconds of a call; its arguments are made before, as they are where a release is benchmarked."""
     method, arguments = program.ready(request)
     program.settle()
     return block(lambda: program.call(method, arguments), program.start if program.has_state else None)

@@ -7,7 +7,6 @@ EVEN = 1 << 17
 
 
 def range_of(dtype):
-    """Return the least and the greatest whole number of a dtype."""
     info = torch.iinfo(dtype)
     return info.min, info.max
 

@@ -28,11 +28,8 @@ ZIP = b"PK\3\4"  # how a file begins that torch.load takes for a zip archive
 def read(path, methods, signature_of, seed):
     """Return the calls that the file at ``path`` holds, their tensors on the CPU.
 
-    ``signature_of(method)`` returns a method's arguments, or None where the artifact does not load; asked only where
-    a file names arguments.
-
-    Raises:
-        BadInputs: the file cannot be read or does not have the promised form.
+    ``signature_of(method)`` returns a method's arguments, or None where the artifact does not load; asked only where a
+    file names arguments. Raises ``BadInputs``: the file cannot be read or does not have the promised form.
     """
     suffix = os.path.splitext(path)[1]
     try:

@@ -20,9 +20,7 @@ def calls(entries, where, methods, signature_of):
     """Return the calls that ``entries`` (flat name -> tensor) stand for.
 
     ``x`` is an argument's name or its position. Where the method takes a number, a tensor of one element becomes one.
-
-    Raises:
-        BadInputs: a name is no argument, or an argument without a default is missing.
+    Raises ``BadInputs``: a name is no argument, or an argument without a default is missing.
     """
     if not entries:
         raise BadInputs("%s holds no tensors" % where)
@@ -48,7 +46,6 @@ def calls(entries, where, methods, signature_of):
 
 
 def _in_order(named, prefix, method, where, signature_of):
-    """Return the arguments of one call in the order of the method's schema."""
     signature = signature_of(method)
     positions = {} if signature is None else {argument.name: index for index, argument in enumerate(signature)}
     placed = {}
@@ -82,7 +79,6 @@ def _complete(placed, signature, prefix, method, where):
 
 
 def _fitted(tensor, signature, index, where, name):
-    """Return the tensor, or the number that it holds where the method takes a number."""
     if signature is None:
         return tensor
     kind = signature[index].type

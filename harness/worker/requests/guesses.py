@@ -31,7 +31,6 @@ class Leaf:
         vars(self).update(facts)
 
     def but(self, **facts):
-        """Return a copy with other facts."""
         other = copy.copy(self)
         other.sizes, other.kinds = list(self.sizes), list(self.kinds)
         vars(other).update(facts)
@@ -47,7 +46,6 @@ class Leaf:
         return whole and not self.role and not self.limited
 
     def of_batch(self, batch):
-        """Return the same for another batch."""
         is_batch = [kind == BATCHED or (self.lead and place == 0) for place, kind in enumerate(self.kinds)]
         return self.but(sizes=[batch if is_its else size for size, is_its in zip(self.sizes, is_batch)])
 
@@ -109,7 +107,6 @@ class Guess:
         return [(index, leaf) for index, leaf in enumerate(self.leaves) if isinstance(leaf, Leaf)]
 
     def arguments(self, seed, device):
-        """Return the arguments, the same for the same seed."""
         generator = torch.Generator().manual_seed(seed)
         return tuple(self._made(tree, generator, device) for tree in self.trees)
 

@@ -74,8 +74,7 @@ class Inferrer:
     def serve(self, request, warmups):
         """Return the ``Inference`` for the calls that a server would make.
 
-        Args:
-            request, warmups: as ``harness/apps/fleet/stores/triton.py`` describes them.
+        ``request`` and ``warmups``: as ``harness/apps/fleet/stores/triton.py`` describes them.
         """
         called = request["method"]
         try:
@@ -117,11 +116,8 @@ class Inferrer:
     def widen(self, inference, name):
         """Return a call whose whole numbers span as much of their dtypes as the artifact takes, and words for it.
 
-        None and no words where the guess has no whole numbers that only their dtype bounds.
-
-        Args:
-            inference: the last ``Inference`` of this inferrer, with a guess.
-            name: of the input set.
+        None and no words where the guess has no whole numbers that only their dtype bounds. ``inference`` is the last
+        one of this inferrer, with a guess.
         """
         guess, refusal = inference.guess, ""
         places = [index for index, leaf in guess.tensors() if leaf.is_open]
@@ -170,7 +166,6 @@ class Inferrer:
         return ", ".join(words)
 
     def _named(self, guess, index):
-        """Return the name of the argument that a leaf lies in."""
         return next((name for name, tree in zip(self._names, guess.trees) if index in leaves_of(tree)), "?")
 
     def _begin(self, method="", names=()):
@@ -270,12 +265,10 @@ class Inferrer:
         return repairs.of(guess, failure)
 
     def _function(self, module):
-        """Return what is called of a module."""
         return getattr(module, self._method)
 
 
 def leaves_of(tree):
-    """Return the indices of the leaves of a tree."""
     kind, content = tree
     if kind == "leaf":
         return [content]

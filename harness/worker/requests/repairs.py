@@ -186,5 +186,4 @@ def _bounded(guess):
 
 
 def elements(guess):
-    """Return how many elements the largest tensor of a guess has."""
     return max([math.prod(leaf.sizes) for _, leaf in guess.tensors()] + [0])

@@ -131,7 +131,6 @@ class Bound:
 
     @staticmethod
     def _sizes(item, need, length, side):
-        """Return the sizes behind the batch's, and what each is."""
         ahead = int(item["batched"])
         rank = ahead + len(item["dims"])
         sizes, kinds = [], []
@@ -186,8 +185,7 @@ class BoundByPlace(Bound):
 def places_of(inputs, names, ordered):
     """Return the position of each input among the arguments with these names; None for one that has no position.
 
-    Args:
-        ordered: whether the backend takes them in the order of the configuration, whatever their names.
+    ``ordered``: whether the backend takes them in the order of the configuration, whatever their names.
     """
     plain = [item["name"] for item in inputs if item["kind"] == "input"]
     if ordered:
@@ -249,8 +247,6 @@ def in_turn(values, count):
 
 
 def texts(count, words, batch):
-    """Return a list of texts: as many as the tensor would have elements."""
-
     def number(batch):
         return count if batch is None else count * batch
 

@@ -113,16 +113,18 @@ def orders(equation):
     operands = sides[0].split(",")
     if "." in equation or len(operands) != 2 or any(len(set(labels)) != len(labels) for labels in operands):
         raise Refused("%r is not a product of two operands with each index once" % equation)
-    one, other = operands
-    answer = sides[1] if len(sides) == 2 else implied(one + other)
-    both = [label for label in one if label in other and label in answer]
-    inner = [label for label in one if label in other and label not in answer]
-    rows = [label for label in one if label not in other and label in answer]
-    columns = [label for label in other if label not in one and label in answer]
-    sums = [[label for label in mine if label not in theirs + answer] for mine, theirs in ((one, other), (other, one))]
+    first, other = operands
+    answer = sides[1] if len(sides) == 2 else implied(first + other)
+    both = [label for label in first if label in other and label in answer]
+    inner = [label for label in first if label in other and label not in answer]
+    rows = [label for label in first if label not in other and label in answer]
+    columns = [label for label in other if label not in first and label in answer]
+    sums = [
+        [label for label in mine if label not in theirs + answer] for mine, theirs in ((first, other), (other, first))
+    ]
     order = both + rows + columns
     return {
-        "one": [one.index(label) for label in both + rows + inner + sums[0]],
+        "one": [first.index(label) for label in both + rows + inner + sums[0]],
         "other": [other.index(label) for label in both + inner + columns + sums[1]],
         "one_sums": summed(sums[0]),
         "other_sums": summed(sums[1]),

@@ -130,9 +130,8 @@ def rewritten(module, order):
 def provenance(order, done, digest, before):
     """Return the note that goes into the archive; it has no date, so the same work gives the same file.
 
-    Args:
-        before: the note of an archive that was rewritten already, as bytes; a file of that name that is no such note
-            is kept as text.
+    ``before``: the note of an archive that was rewritten already, as bytes; a file of that name that is no such note is
+    kept as text.
     """
     rules = {name: RULES[name].words for name, _ in order["edits"]}
     if order["whole"]:

@@ -126,8 +126,7 @@ def fold(graph):
 def rewritten(module, name, requests, example):
     """Return (module, what was done) of the rewrite ``name``; the module is None where it does not fit.
 
-    Args:
-        requests: name -> arguments of ``forward``; ``example``: the name of one.
+    ``requests``: name -> arguments of ``forward``; ``example``: the name of one.
     """
     rewrite = WHOLE[name]
     done = {"nodes": [], "emptied": [], "refused": [], "fixed": [], "rules": {name: rewrite.words}}

@@ -41,8 +41,6 @@ def benchmark(request, run_dir, log):
 
 
 class BenchmarkProcess:
-    """One side of the benchmark: its models, loaded on order."""
-
     def __init__(self, request, log):
         self._request = request
         self._log = log
@@ -82,7 +80,6 @@ class BenchmarkProcess:
         }
 
     def _call(self, served, set_name, index):
-        """Return the seconds of one call on fresh arguments, until its answer is there."""
         served.prepare()
         arguments, method = served.arguments(set_name), served.method(set_name)
         served.synchronize()
@@ -169,8 +166,7 @@ def thinned(times_ns):
 class ConcurrentCallers:
     """``threads`` callers of ``served``, each with arguments of its own, for about ``seconds``.
 
-    Args:
-        cores: where the callers run, also where their process is pinned to fewer; empty leaves them where it is.
+    ``cores``: where the callers run, also where their process is pinned to fewer; empty leaves them where it is.
     """
 
     def __init__(self, served, set_name, request, log, *, threads, seconds, cores):

@@ -104,12 +104,12 @@ def distance(expected, captured):
     if [tensor.shape for tensor in one_side] != [tensor.shape for tensor in other_side]:
         raise RuntimeError("the replay has another structure than the plain call")
     largest = scale = 0.0
-    for one, other in zip(map(as_doubles, one_side), map(as_doubles, other_side)):
-        if not one.numel():
+    for ours, other in zip(map(as_doubles, one_side), map(as_doubles, other_side)):
+        if not ours.numel():
             continue
-        apart = (one - other).abs().masked_fill((one == other) | (one.isnan() & other.isnan()), 0.0)
+        apart = (ours - other).abs().masked_fill((ours == other) | (ours.isnan() & other.isnan()), 0.0)
         largest = max(largest, float(apart.masked_fill(apart.isnan(), math.inf).max()))
-        scale = max(scale, float(one.masked_fill(~one.isfinite(), 0.0).abs().max()))
+        scale = max(scale, float(ours.masked_fill(~ours.isfinite(), 0.0).abs().max()))
     return largest, scale
 
 

@@ -20,7 +20,6 @@ def from_buffer(path, device):
 
 
 def with_extra_files(path, device):
-    """Load an archive together with every extra file in it."""
     with zipfile.ZipFile(path) as archive:
         inside = [name.partition("/extra/") for name in archive.namelist()]
     files = {name: "" for _, extra, name in inside if extra}

@@ -91,7 +91,6 @@ class Peak:
 
 
 def give_back_freed():
-    """Give freed memory back to the kernel."""
     try:
         ctypes.CDLL(None).malloc_trim(0)
     except AttributeError:  # not glibc

@@ -309,7 +309,6 @@ def let_go():
 
 
 def run(request, run_dir, log):
-    """Do the request."""
     try:
         do(request, run_dir, log)
     except BaseException as error:  # outside of every phase, so ours

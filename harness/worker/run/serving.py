@@ -147,8 +147,10 @@ class ServedModel:
     def has_drawn(self):
         """Whether a generator of torch has moved since ``prepare`` seeded it; of a process whose other threads rest."""
         generators = self.device.generators()
-        seeded = [torch.Generator(one.device).manual_seed(self._artifact["seed"]) for one in generators]
-        return not all(torch.equal(one.get_state(), new.get_state()) for one, new in zip(generators, seeded))
+        seeded = [torch.Generator(generator.device).manual_seed(self._artifact["seed"]) for generator in generators]
+        return not all(
+            torch.equal(generator.get_state(), new.get_state()) for generator, new in zip(generators, seeded)
+        )
 
     def _method(self, name):
         """Return a method of the TorchScript, never one of the Python object that wraps it, such as ``save``."""
@@ -224,8 +226,6 @@ class StableAnswer:
 
 
 class ServedAnswers:
-    """Counts the answers of one serve step, and those that are otherwise: the mark ``served_otherwise:MODEL``."""
-
     def __init__(self, served, log):
         self.calls = 0
         self._served = served

@@ -192,6 +192,7 @@ def test_a_name_leads_to_its_details_and_they_open(opened: Open) -> None:
     assert page.locator("script").count() == 1
 
 
+@pytest.mark.slow
 def test_the_link_of_a_model_opens_it_in_a_new_window(opened: Open) -> None:
     page = opened(hanging())
     link = str(page.locator(".red-cell th a").first.get_attribute("href"))
@@ -221,6 +222,7 @@ def test_a_red_cell_leads_to_its_stage(opened: Open) -> None:
         assert stage.locator("th").inner_text() == link.inner_text()
 
 
+@pytest.mark.slow
 def test_what_is_shown_can_be_sent_as_an_address(opened: Open) -> None:
     page = opened(fleet(30))
     page.locator(".filters button", has_text="PASS").click()
@@ -240,7 +242,15 @@ def test_what_is_shown_can_be_sent_as_an_address(opened: Open) -> None:
     assert len(models(page)) == 30
 
 
-@pytest.mark.parametrize("address", ["#status=nonsense&sort=nothing", "#%", "#a=%ff", "#sort=model&find=%3Cscript%3E"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "#status=nonsense&sort=nothing",
+        pytest.param("#%", marks=pytest.mark.slow),
+        pytest.param("#a=%ff", marks=pytest.mark.slow),
+        pytest.param("#sort=model&find=%3Cscript%3E", marks=pytest.mark.slow),
+    ],
+)
 def test_an_address_that_makes_no_sense_shows_the_page(opened: Open, address: str) -> None:
     page = opened(blocked())
     file = page.url
@@ -346,6 +356,7 @@ def test_a_server_that_forbids_the_script_hides_nothing_silently(chromium: Brows
     page.close()
 
 
+@pytest.mark.slow
 def test_the_script_is_missed_only_after_a_while(chromium: Browser) -> None:
     page, _ = served(chromium, "script-src 'none'")
     at = "(item, time) => item.getAnimations().forEach(one => { one.pause(); one.currentTime = time; })"
@@ -355,6 +366,7 @@ def test_the_script_is_missed_only_after_a_while(chromium: Browser) -> None:
     page.close()
 
 
+@pytest.mark.slow
 def test_where_only_the_details_are_forbidden_the_rest_of_the_script_works(chromium: Browser) -> None:
     page, errors = served(chromium, "require-trusted-types-for 'script'")
     unfold(page, ".cause .more")
@@ -384,6 +396,7 @@ FOCUSED = """() => {
 }"""
 
 
+@pytest.mark.slow
 def test_the_keyboard_goes_through_the_page_in_reading_order_and_shows_where_it_is(opened: Open) -> None:
     page = opened(governed())
     page.evaluate("window.at = new Map([...document.querySelectorAll('*')].map((item, number) => [item, number])); 0")
@@ -401,6 +414,7 @@ def test_the_keyboard_goes_through_the_page_in_reading_order_and_shows_where_it_
     assert kept == sorted(kept) and len(kept) > 30
 
 
+@pytest.mark.slow
 def test_a_model_opens_with_the_enter_key(opened: Open) -> None:
     page = opened(blocked())
     page.locator(".group > summary").first.focus()
@@ -437,6 +451,7 @@ def test_without_a_script_the_table_and_the_details_are_there(opened: Open) -> N
     assert page.locator(".model .body").nth(3).is_visible()  # the browser opens what a link leads into
 
 
+@pytest.mark.slow
 def test_dark_is_dark_and_light_is_light(opened: Open) -> None:
     brightness = "Number(getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0])"
     assert opened(upgrade_ok(), scheme="dark").evaluate(brightness) < 60
@@ -455,6 +470,7 @@ def test_rows_that_are_drawn_each_for_itself_stand_in_the_columns_of_one_table(o
     assert plain.locator("#table tr").first.evaluate("row => getComputedStyle(row).display") == "table-row"
 
 
+@pytest.mark.slow
 def test_a_phone_reads_the_table_row_by_row_and_it_stays_a_table(opened: Open) -> None:
     page = opened(blocked(), width=360)
     row = page.locator("#table tbody tr").first

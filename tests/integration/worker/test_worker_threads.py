@@ -159,7 +159,7 @@ def test_crash_in_a_pool_thread_blames_the_call_that_it_has_taken_up(bench: Benc
     names = {"matmul": "matmul", "wild": "wild_read"}
     result = bench.runner(bench.request("libtorch", script, names, calls=100_000))
     assert result.exit_detail == "signal SIGSEGV"
-    outcomes = {item.model: (item.outcome, item.phase) for item in result.models}
+    outcomes = {item.model: (item.outcome, item.phase_words) for item in result.models}
     assert outcomes["wild"] == (Outcome.CRASH, "call 0 of example")
     assert outcomes["matmul"][0] is Outcome.NOT_RUN
     assert result.evidence is not None

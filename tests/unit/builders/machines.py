@@ -13,7 +13,7 @@ OLD = Candidate(name="torch 2.1.2", built=True, python="3.11", pythons="Python 3
 NEW = Candidate(name="torch 2.6.0", built=True, python="3.11", pythons="Python 3.9 to 3.13", wheel=WHEEL)
 CORES = Cores(visible=16, allowed=16, stolen=0.0)
 MEMORY = Memory(usable=64 * GB, available=60 * GB)
-DISK = Disk(folder="/work/.nox/torch", free=100 * GB)
+DISK = Disk(folder="/home/me/project/.nox/torch", free=100 * GB)
 TOOLS = Tools(installer="uv (/usr/bin/uv)", compiler="/usr/bin/g++, 12.2.0")
 LIMITS = Limits(tasks=98736, open_files=1048576)
 CARD = GpuCard(

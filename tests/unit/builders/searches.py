@@ -263,7 +263,6 @@ REWRITTEN = Rewritten(
     needs="NaN is to give 0",
     nodes=(replace(NODE, kind="aten::softshrink", source="model.py:12"),),
     artifact="rewrites/softshrink-12345678/m.pt",
-    loads_in_old=True,
     fixes=True,
     repeats=2,
     steady=ratio(1.125),

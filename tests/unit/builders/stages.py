@@ -128,10 +128,18 @@ def initialized(
     return Initialized(new=in_scenario(name, new, **changes), old=None if old is None else in_scenario(name, old))
 
 
-def failing(outcome: Outcome, rounds: int = 1, name: str = "m", phase: str = "", **changes: Any) -> Failing:
-    """Return one way in which a model failed."""
+def failing(
+    outcome: Outcome,
+    rounds: int = 1,
+    name: str = "m",
+    phase: str = "",
+    of: tuple[str | None, int | None] = (None, None),
+    **changes: Any,
+) -> Failing:
+    """Return one way in which a model failed, in a call ``of`` an input set."""
     defaults: dict[str, Any] = {"directory": "/run/probes/g", "exit_detail": ""}
-    return Failing(result=result(name, outcome, phase=phase), rounds=rounds, **{**defaults, **changes})
+    ended = result(name, outcome, phase=phase, input_set=of[0], call=of[1])
+    return Failing(result=ended, rounds=rounds, **{**defaults, **changes})
 
 
 def group_run(

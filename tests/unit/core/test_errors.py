@@ -1,7 +1,7 @@
 """Errors say what is wrong and what to do: those in the source, and those that typical mistakes end in."""
 
 import ast
-from collections.abc import Iterator
+import functools
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,13 +27,17 @@ class Made(NamedTuple):
     arguments: tuple[str, ...]
 
 
-def made() -> Iterator[Made]:
-    """Yield every error that the source makes."""
+@functools.cache
+def made() -> tuple[Made, ...]:
+    """Return every error that the source makes."""
+    errors_made: list[Made] = []
     for path in sorted((PROJECT / "harness").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CLASSES:
                 where = f"{path.relative_to(PROJECT)}:{node.lineno}"
-                yield Made(where, tuple(ast.unparse(argument) for argument in (*node.args, *node.keywords)))
+                arguments = tuple(ast.unparse(argument) for argument in (*node.args, *node.keywords))
+                errors_made.append(Made(where, arguments))
+    return tuple(errors_made)
 
 
 def test_every_error_has_a_hint_or_says_what_was_expected() -> None:
@@ -49,7 +53,7 @@ def test_every_error_has_a_hint_or_says_what_was_expected() -> None:
 
 
 def test_errors_are_found_in_the_source_at_all() -> None:
-    assert len(list(made())) > 200
+    assert len(made()) > 200
 
 
 @pytest.fixture

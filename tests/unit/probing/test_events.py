@@ -82,7 +82,7 @@ def test_lines_may_come_in_portions() -> None:
 
 def test_hang_is_a_begin_without_an_end() -> None:
     result = one(event_log(*HEALTHY[:9], begin("call", ns=240, set="example", call=1)), Outcome.HANG)
-    assert (result.outcome, result.phase, result.failure) == (Outcome.HANG, "call 1 of example", None)
+    assert (result.outcome, result.phase_words, result.failure) == (Outcome.HANG, "call 1 of example", None)
     assert [call.call for call in result.calls] == [0]
 
 
@@ -116,7 +116,7 @@ def test_crash_belongs_to_the_thread_that_faulted() -> None:
     found = event_log(begin("load", "a", thread=0, tid=70), begin("call", "b", thread=1, tid=71, set="example", call=2))
     assert [(opened.model, opened.tid) for opened in blamed_phases(found, 71)] == [("b", 71)]
     results = model_results(found, ["a", "b"], Outcome.CRASH, blamed_phases(found, 71))
-    assert [(item.outcome, item.phase, item.thread) for item in results] == [
+    assert [(item.outcome, item.phase_words, item.thread) for item in results] == [
         (Outcome.NOT_RUN, "load", 0),
         (Outcome.CRASH, "call 2 of example", 1),
     ]
@@ -139,7 +139,7 @@ def test_crash_in_a_pool_belongs_to_the_call_that_its_thread_has_taken_up() -> N
     (guilty,) = blamed_phases(found, 81)
     assert (guilty.model, guilty.thread, guilty.tid, guilty.ident, guilty.call) == ("b", 1, 81, 0x81, 1)
     results = model_results(found, ["a", "b", "c"], Outcome.CRASH, blamed_phases(found, 81))
-    assert [(item.outcome, item.phase) for item in results] == [
+    assert [(item.outcome, item.phase_words) for item in results] == [
         (Outcome.NOT_RUN, "call"),
         (Outcome.CRASH, "call 1 of example"),
         (Outcome.NOT_RUN, "call"),
@@ -320,7 +320,7 @@ def test_model_that_hung_is_blamed_although_the_stack_dump_woke_it(afterwards: t
     overdue = tuple(found.open.values())
     found.feed(afterwards)
     (result,) = model_results(found, ["m"], Outcome.HANG, overdue)
-    assert (result.outcome, result.phase, result.failure) == (Outcome.HANG, "call 0 of example", None)
+    assert (result.outcome, result.phase_words, result.failure) == (Outcome.HANG, "call 0 of example", None)
 
 
 @pytest.mark.parametrize(
@@ -537,7 +537,7 @@ def test_request_in_which_the_process_ends_has_failed_like_those_before_it() -> 
         begin("call", set="nan", call=0),
     )
     result = one(found, Outcome.CRASH)
-    assert (result.outcome, result.phase) == (Outcome.CRASH, "call 0 of nan")
+    assert (result.outcome, result.phase_words) == (Outcome.CRASH, "call 0 of nan")
     assert [(item.input_set, item.outcome) for item in result.failed_requests] == [
         ("half", Outcome.RUNTIME_ERROR),
         ("nan", Outcome.CRASH),
@@ -554,7 +554,7 @@ def test_a_request_that_raises_more_than_once_failed_at_the_first_unless_the_pro
     assert failed.failure is not None
     assert (failed.outcome, failed.failure.call) == (Outcome.RUNTIME_ERROR, 0)
     (failed,) = one(event_log(*raised, begin("call", set="half", call=3)), Outcome.CRASH).failed_requests
-    assert (failed.outcome, failed.phase) == (Outcome.CRASH, "call 3 of half")
+    assert (failed.outcome, failed.phase, failed.call) == (Outcome.CRASH, "call", 3)
 
 
 def test_load_error_is_shared_by_all_requests() -> None:

@@ -27,7 +27,7 @@ def zygotes(tmp_path: Path, stub_environment: Environment) -> Iterator[Path]:
 def probed(environment: Environment, folder: Path, artifacts: Path, name: str, **program: object) -> set[Outcome]:
     """Return what one run of its own sees of a model."""
     runner = ZygoteRunner({"old": environment}, folder, watchdog)
-    result = runner(stub.run_request([stub.write_artifact(artifacts, name, **program)], stub.BRIEF))
+    result = runner(stub.run_request([stub.write_artifact(artifacts, name, **program)], stub.PATIENT))
     runner.close()
     assert runner.unreaped == []
     return {model.outcome for model in result.models}
@@ -70,7 +70,7 @@ def test_a_run_that_does_not_close_its_zygotes_is_found(
         kept(tmp_path / "zygotes", Path(stub_environment.interpreter).parents[2]),
     ):
         runner = ZygoteRunner({"old": stub_environment}, tmp_path / "forgotten", watchdog)
-        runner(stub.run_request([stub.write_artifact(artifacts, "well")], stub.BRIEF))
+        runner(stub.run_request([stub.write_artifact(artifacts, "well")], stub.PATIENT))
     assert stub.eventually(lambda: not stub.processes_naming(tmp_path / "zygotes"))
 
 

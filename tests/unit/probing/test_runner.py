@@ -78,7 +78,7 @@ NAMED_BY_STACKS = HANGS[:4]  # asleep or busy, with the GIL or without it
 def test_hanging_call_is_a_hang_of_that_call_and_its_stack_names_the_function(probe: Probe, action: str) -> None:
     result = probe(stub.BRIEF, calls={"1": action})
     (model,) = result.models
-    assert (result.outcome, model.outcome, model.phase) == (Outcome.HANG, Outcome.HANG, "call 1 of example")
+    assert (result.outcome, model.outcome, model.phase_words) == (Outcome.HANG, Outcome.HANG, "call 1 of example")
     assert model.failure is None
     if action in NAMED_BY_STACKS:
         assert f"in {action}" in result.stacks
@@ -161,7 +161,7 @@ def test_process_that_ends_in_a_phase_is_blamed_on_it(
     result = probe(load=action) if where == "load" else probe(calls={"1": action})
     (model,) = result.models
     assert (result.outcome, model.outcome, result.exit_detail) == (outcome, outcome, exit_detail)
-    assert model.phase == ("load" if where == "load" else "call 1 of example")
+    assert model.phase_words == ("load" if where == "load" else "call 1 of example")
     assert "in segfault" in result.stacks or action != "segfault"
 
 

@@ -18,7 +18,7 @@ def died(at: str, outcome: Outcome = Outcome.CRASH, *answered: str) -> ProbeResu
     """Return the result of a process that ended in one of the requests a, b, c."""
     later = [name for name in "abc" if name > at]
     failed = (
-        FailedRequest(input_set=at, outcome=outcome, phase=f"call 0 of {at}"),
+        FailedRequest(input_set=at, outcome=outcome, phase="call", call=0),
         *(FailedRequest(input_set=name, outcome=Outcome.NOT_RUN, phase="") for name in later),
     )
     return probed(result("m", outcome, calls=calls(*answered), failed_requests=failed), outcome=outcome)

@@ -127,7 +127,7 @@ def test_a_line_that_is_too_long_is_not_read(tmp_path: Path, monkeypatch: pytest
 
 
 def test_what_failed_before_keeps_its_own_failure(tmp_path: Path) -> None:
-    crashed = ModelResult(model="m", outcome=Outcome.CRASH, phase="call 1 of example")
+    crashed = ModelResult(model="m", outcome=Outcome.CRASH, phase="call", input_set="example", call=1)
     result = ProbeResult(
         key="k", side="old", outcome=Outcome.CRASH, directory=str(tmp_path), models=(crashed,), data={"numerics": 1}
     )

@@ -111,7 +111,7 @@ def test_untestable_releases_are_never_taken_for_bad_and_the_bar_of_builds_holds
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_with_enough_builds_only_untestable_releases_leave_doubt(data: st.DataObject) -> None:
     n = data.draw(st.integers(2, 24))
     first_bad = data.draw(st.integers(1, n - 1))
@@ -128,7 +128,7 @@ def test_with_enough_builds_only_untestable_releases_leave_doubt(data: st.DataOb
 
 
 @given(st.integers(3, 24), st.data())
-@settings(max_examples=200)
+@settings(max_examples=60)
 def test_environments_that_are_there_save_builds_and_cost_no_question_too_many(n: int, data: st.DataObject) -> None:
     first_bad = data.draw(st.integers(1, n - 1))
     built_before = data.draw(st.sets(st.integers(1, n - 2)))

@@ -168,7 +168,7 @@ def test_a_failure_names_its_call() -> None:
     failure = Failure(type="RuntimeError", message="no", phase="call", input_set="batch", call=2)
     raised = result(Outcome.RUNTIME_ERROR, failure=failure)
     assert failing_call(raised, None) == CallInQuestion(input_set="batch", call=2)
-    crashed = result(Outcome.CRASH, phase="call 1 of larger batch")
+    crashed = result(Outcome.CRASH, phase="call", input_set="larger batch", call=1)
     assert failing_call(crashed, None) == CallInQuestion(input_set="larger batch", call=1)
     assert failing_call(result(Outcome.HANG, phase="load"), None) is None
 

@@ -152,7 +152,10 @@ def test_same_error_at_another_place_is_a_regression(new: ModelResult) -> None:
 
 
 def test_hang_in_another_phase_is_a_regression() -> None:
-    at_load, at_call = result(Outcome.HANG, phase="load"), result(Outcome.HANG, phase="call 1 of example")
+    at_load, at_call = (
+        result(Outcome.HANG, phase="load"),
+        result(Outcome.HANG, phase="call", input_set="example", call=1),
+    )
     assert alone([at_call], at_load, None).status is Status.FAIL
     assert alone([at_call], at_call, None).status is Status.SAME_FAIL
 
@@ -204,7 +207,7 @@ def test_unstable_old_release_is_not_decided(after: Outcome) -> None:
     assert judged.findings[0].message == f"{OLD} completes it only 2 of 3 times"
 
 
-CRASHED = result(Outcome.CRASH, phase="call 0 of example")
+CRASHED = result(Outcome.CRASH, phase="call", input_set="example", call=0)
 
 
 def rates(new: tuple[int, int], old: tuple[int, int], *, only_new: tuple[str, ...] = ()) -> FailureRates:
@@ -253,7 +256,7 @@ def test_rates_in_both_releases_decide_what_one_run_cannot(
 
 
 def test_hang_names_the_phase_and_the_release() -> None:
-    hung = result(Outcome.HANG, phase="call 2 of example")
+    hung = result(Outcome.HANG, phase="call", input_set="example", call=2)
     found = failure_finding(hung, NEW, stage="alone", evidence="probes/1")
     assert found.message == f"hangs in call 2 of example in {NEW}, alone"
     assert (found.kind, found.where, found.evidence) == ("hang", "call 2 of example", "probes/1")
@@ -274,23 +277,28 @@ def test_hang_says_what_the_proof_has_found(kind: HangKind, words: str) -> None:
     assert any("gdb is missing" in text for _, text in found.story)
 
 
+IN_CALL: dict[str, Any] = {"phase": "call", "input_set": "example", "call": 1}
 CALLS = tuple(CallRecord(input_set="example", call=n, duration_ns=ns) for n, ns in enumerate((4_000_000, 20_000_000)))
 
 
 @pytest.mark.parametrize(
     ("phase", "old", "words"),
     [
-        ("call 1 of example", [result(calls=CALLS)], "20 ms at most: an endless loop, or more than 607 times as"),
-        ("load", [result(load_ns=1_500_000_000)], "1.5 s at most: an endless loop, or more than 8 times as slow"),
-        ("call 1 of example", [], "left out. --deadline 122 waits longer"),
-        ("call 1 of example", [result(calls=CALLS), result(Outcome.HANG)], "left out. --deadline 122 waits longer"),
+        (IN_CALL, [result(calls=CALLS)], "20 ms at most: an endless loop, or more than 607 times as"),
+        (
+            {"phase": "load"},
+            [result(load_ns=1_500_000_000)],
+            "1.5 s at most: an endless loop, or more than 8 times as slow",
+        ),
+        (IN_CALL, [], "left out. --deadline 122 waits longer"),
+        (IN_CALL, [result(calls=CALLS), result(Outcome.HANG)], "left out. --deadline 122 waits longer"),
     ],
 )
 def test_deadline_of_a_busy_call_says_what_is_known_and_how_to_wait_longer(
-    phase: str, old: list[ModelResult], words: str
+    phase: dict[str, Any], old: list[ModelResult], words: str
 ) -> None:
     seen = Evidence(proof=HangProof(kind=HangKind.BUSY, silent_s=14.0, window_s=1.0, own_s=12.15))
-    found = failure_finding(result(Outcome.HANG, phase=phase), NEW, stage="alone", seen=seen, old=old)
+    found = failure_finding(result(Outcome.HANG, **phase), NEW, stage="alone", seen=seen, old=old)
     said = dict(found.story)["proof"]
     assert said.startswith("busy without progress: computing for 14.0 s without progress; not done after 12.2 s")
     assert words in said
@@ -364,15 +372,15 @@ def test_line_that_only_announces_the_next_takes_it_along() -> None:
 def of_requests(**outcomes: Outcome) -> ModelResult:
     """Return what became of a model whose requests ended so, in the order of their names."""
     failed = tuple(
-        FailedRequest(input_set=name, outcome=outcome, phase=f"call 0 of {name}")
+        FailedRequest(input_set=name, outcome=outcome, phase="call", call=0)
         for name, outcome in outcomes.items()
         if outcome is not Outcome.COMPLETED
     )
     answered = (name for name, outcome in outcomes.items() if outcome is Outcome.COMPLETED)
     calls = tuple(CallRecord(input_set=name, call=0, duration_ns=1) for name in answered)
     outcome = failed[0].outcome if failed else Outcome.COMPLETED
-    phase = failed[0].phase if failed else ""
-    return result(outcome, phase=phase, calls=calls, failed_requests=failed)
+    where = {"phase": failed[0].phase, "input_set": failed[0].input_set, "call": failed[0].call} if failed else {}
+    return result(outcome, calls=calls, failed_requests=failed, **where)
 
 
 def asked(old: ModelResult, new: ModelResult, *wrong: str) -> CellVerdict:

@@ -209,8 +209,8 @@ def judged(new: ScenarioResult, old: ScenarioResult | None, **changes: Any) -> C
     return cells(equal(initialized={("m", "concurrent"): Initialized(new=new, old=old)}, **changes))[1]
 
 
-OLD_HANG = failing(Outcome.HANG, 5, phase="call 1 of example")
-NEW_HANG = failing(Outcome.HANG, 5, phase="call 0 of other values")
+OLD_HANG = failing(Outcome.HANG, 5, phase="call", of=("example", 1))
+NEW_HANG = failing(Outcome.HANG, 5, phase="call", of=("other values", 0))
 CRASH = failing(Outcome.CRASH, 1, phase="load", directory="/run/probes/crash", exit_detail="signal SIGBUS")
 
 

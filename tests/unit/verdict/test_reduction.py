@@ -50,7 +50,9 @@ def test_of_a_loop_a_turn_that_takes_another_branch_is_searched_too() -> None:
 
 def raised(message: str) -> ModelResult:
     failure = Failure(type="RuntimeError", message=message, phase="call")
-    return ModelResult(model="m", outcome=Outcome.RUNTIME_ERROR, phase="call 0 of example", failure=failure)
+    return ModelResult(
+        model="m", outcome=Outcome.RUNTIME_ERROR, phase="call", input_set="example", call=0, failure=failure
+    )
 
 
 def test_an_error_is_the_same_whatever_numbers_it_names() -> None:
@@ -74,8 +76,8 @@ def probe(result: ModelResult, detail: str = "") -> ProbeResult:
 def test_an_ending_is_reported_with_its_call() -> None:
     calls = (CallRecord(input_set="example", call=0, duration_ns=1_500_000),)
     completed = ModelResult(model="m", outcome=Outcome.COMPLETED, phase="record", calls=calls)
-    hung = ModelResult(model="m", outcome=Outcome.HANG, phase="call 1 of example")
-    crashed = ModelResult(model="m", outcome=Outcome.CRASH, phase="call 1 of example")
+    hung = ModelResult(model="m", outcome=Outcome.HANG, phase="call", input_set="example", call=1)
+    crashed = ModelResult(model="m", outcome=Outcome.CRASH, phase="call", input_set="example", call=1)
     assert ending_words(probe(completed)) == "completes, 1.5 ms a call at most"
     assert ending_words(probe(hung)) == "hangs in call 1 of example"
     assert ending_words(probe(crashed, "signal SIGSEGV")) == "crashes in call 1 of example (signal SIGSEGV)"

@@ -10,7 +10,9 @@ from harness.core.measurement import RatioEstimate
 from harness.core.probe import Failure
 from tests.unit.builders.verdicts import ratio
 
-ERROR = Failure(type="ValueError", message="The following operation failed\nRuntimeError: no", phase="call 1 of a")
+ERROR = Failure(
+    type="ValueError", message="The following operation failed\nRuntimeError: no", phase="call", input_set="a", call=1
+)
 
 
 def test_every_symptom_has_a_word() -> None:

@@ -192,10 +192,13 @@ def test_note_says_in_how_many_rounds_it_failed(
 
 
 def test_hang_in_another_phase_than_before_is_a_regression() -> None:
-    before = initialization_result(Outcome.HANG, phase="call 0 of example")
+    before = initialization_result(Outcome.HANG, phase="call", input_set="example", call=0)
     found = judged(initialization_result(Outcome.HANG, phase="load"), before)
     assert (found.status, found.note) == (Status.FAIL, "fails otherwise in the old release")
-    assert judged(initialization_result(Outcome.HANG, phase="call 2 of example"), before).status is Status.SAME_FAIL
+    assert (
+        judged(initialization_result(Outcome.HANG, phase="call", input_set="example", call=2), before).status
+        is Status.SAME_FAIL
+    )
 
 
 def test_what_fails_clearly_more_often_than_before_is_a_regression() -> None:
@@ -251,7 +254,7 @@ REFUSED = Failure(
         ("growing_shapes", "serve", Outcome.RUNTIME_ERROR, 1, Status.FAIL, "concurrent_error"),
         ("while_serving", "serve", Outcome.RUNTIME_ERROR, 8, Status.SAME_FAIL, "concurrent_error"),
         ("growing_shapes", "serve", Outcome.COMPLETED, 0, Status.FAIL, "concurrent_error"),
-        ("growing_shapes", "call 0 of example", Outcome.RUNTIME_ERROR, 8, Status.SAME_FAIL, "concurrent_error"),
+        ("growing_shapes", "call", Outcome.RUNTIME_ERROR, 8, Status.SAME_FAIL, "concurrent_error"),
     ],
 )
 def test_sizes_that_both_releases_refuse_are_not_covered_and_do_not_decide(

@@ -47,16 +47,8 @@ class Merged:
 def merge(planned: PlannedFleet, options: Project, others: Sequence[str] = ()) -> tuple[Merged, int]:
     """Return the answer over a plan's store as far as results are known, judged by the policy and waivers of today.
 
-    Args:
-        options: of the command line; its ``policy`` is what is acceptable.
-        others: folders of the same fleet on other machines, whose results are taken over first.
-
-    Returns:
-        The answer, and how many results were taken over.
-
-    Raises:
-        RunDirError: a folder holds no results.
-        ConfigError: the policy or the waivers are wrong.
+    First the results in the folders ``others``, of the same fleet on other machines, are taken over; their number is
+    the second value. Raises ``RunDirError``: a folder holds no results.
     """
     absorbed = 0
     if others:
@@ -88,11 +80,7 @@ def merged(
 ) -> Merged:
     """Return the answer that results under their keys give.
 
-    Args:
-        frames: digest -> report of a run without its models.
-        faults: key -> why there is no result.
-        judge: gives a report the judgement and the causes of today.
-        project: in which commands repeat what they name.
+    ``frames``: digest -> report of a run without its models; ``faults``: key -> why there is no result.
     """
     plan = planned.plan
     artifacts = {item.name: item for item in plan.artifacts}
@@ -170,7 +158,6 @@ def _standing(
 
 
 def _whole(artifact: FleetArtifact, own: FleetResult, stands: tuple[str, FleetResult | None] | None) -> FleetResult:
-    """Return the result of an artifact under its name; what it was not asked itself, its program answers."""
     own = renamed(own, artifact.name)
     name, full = stands or ("", None)
     if own.examination is Examination.FULL or full is None:
@@ -193,7 +180,6 @@ def _whole(artifact: FleetArtifact, own: FleetResult, stands: tuple[str, FleetRe
 def _report(
     whole: Mapping[str, FleetResult], artifacts: Mapping[str, FleetArtifact], frames: Mapping[str, RunReport]
 ) -> RunReport:
-    """Return all results as the report of one run, not judged yet."""
     ordered = [whole[name] for name in sorted(whole)]
     frame = frames[min(frames)]
     judgements = [other.judgement for other in frames.values()]
@@ -221,7 +207,6 @@ def _report(
 
 
 def _judged(report: RunReport, options: Project) -> RunReport:
-    """Return the report as the policy and the waivers of today judge it."""
     settings = options.settings
     source = settings.policy_file or IN_CONFIG
     models = [Tagged(model.model, model.tags) for model in report.models]
@@ -260,7 +245,6 @@ def _row(
         status=status,
         reason=reason,
         cause=cause,
-        judged_with="" if is_itself or stands is None else stands[0],
         content=artifact.key[:12],
         guessed=guessed,
         member=artifact.member,

@@ -26,7 +26,6 @@ NAMED: Final[Mapping[type, tuple[str, ...]]] = {
 
 
 def renamed(value: FleetResult, new: str) -> FleetResult:
-    """Return a result under another name; what findings say in words stays what the run said."""
     made: FleetResult = value if value.name == new else _walked(value, value.name, new)
     return made
 
@@ -46,12 +45,11 @@ def _walked(item: Any, old: str, new: str) -> Any:
         made = made if any(made[key] is not value for key, value in item.items()) else item
     elif isinstance(item, tuple):
         made = tuple(_walked(value, old, new) for value in item)
-        made = made if any(one is not other for one, other in zip(made, item, strict=True)) else item
+        made = made if any(part is not other for part, other in zip(made, item, strict=True)) else item
     return made
 
 
 def _named(value: Any, old: str, new: str) -> Any:
-    """Return a name, the id of a cell, or several of them, with the new name in place of the old one."""
     if isinstance(value, tuple):
         return tuple(_named(item, old, new) for item in value)
     if value == old:

@@ -15,7 +15,6 @@ SAME_CONTENT = "the same was asked in the same environments: it comes and goes, 
 
 
 def with_since(report: FleetReport, earlier: Sequence[FleetReport]) -> FleetReport:
-    """Return the answer beside earlier ones, the oldest first: it is compared with the last of them."""
     if not earlier:
         return report
     other = earlier[-1]

@@ -27,9 +27,8 @@ FALSE_SHARE = 0.05
 class FleetTiming:
     """What came of the suspicions of a fleet.
 
-    Attributes:
-        programs: how many were timed; ``suspected``: how many went to fresh rounds.
-        chosen: of how many these show a slowdown, among so many suspicions.
+    ``programs``: how many were timed; ``suspected``: how many went to fresh rounds; ``chosen``: of how many these show
+    a slowdown, among so many suspicions.
     """
 
     programs: int = 0
@@ -38,7 +37,6 @@ class FleetTiming:
 
     @property
     def words(self) -> str:
-        """One line for a reader; empty where nothing was suspected."""
         if not self.suspected:
             return ""
         luck = f"at most {FALSE_SHARE * self.chosen:.2g} expected to be luck" if self.chosen else "none is sure"
@@ -51,9 +49,8 @@ class FleetTiming:
 def over_fleet(report: RunReport, families: Mapping[str, str]) -> tuple[RunReport, FleetTiming]:
     """Return the report with the intervals of fresh rounds as sure as a fleet of its size needs them.
 
-    Args:
-        report: with all models of the fleet.
-        families: model -> what it shares with those that were not timed themselves and have its measurement.
+    ``report``: with all models of the fleet; ``families``: model -> what it shares with those that were not timed
+    themselves and have its measurement.
     """
     widened, timing = controlled(
         {
@@ -74,11 +71,7 @@ def over_fleet(report: RunReport, families: Mapping[str, str]) -> tuple[RunRepor
 def controlled(
     timed: Mapping[str, LatencyMeasurement],
 ) -> tuple[dict[str, RatioEstimate], FleetTiming]:
-    """Return the wider intervals of the suspicions that may be luck, and what came of all.
-
-    Args:
-        timed: one measurement for each program.
-    """
+    """Return wider intervals of suspicions that may be luck, and what came of all; one measurement per program."""
     phases = {key: _phases(measured) for key, measured in timed.items()}
     prior = fit_prior([spread_of(*both) for both in phases.values()])
     fresh = {key: list(round_logs(later).values()) for key, (_, later) in phases.items() if later}
@@ -97,9 +90,7 @@ def controlled(
 def by_chance(logs: Sequence[float], prior: Prior | None) -> float:
     """Return how probable rounds that show as much of a slowdown are where there is none: Student's t, one-sided.
 
-    Args:
-        logs: logarithm of new/old, one of each round.
-        prior: what all programs of the fleet say of the variance.
+    ``logs``: logarithm of new/old, one of each round; ``prior``: what all programs of the fleet say of the variance.
     """
     if len(logs) < 2:
         return 1.0
@@ -111,7 +102,6 @@ def by_chance(logs: Sequence[float], prior: Prior | None) -> float:
 
 
 def _phases(measured: LatencyMeasurement) -> tuple[tuple[PairSample, ...], tuple[PairSample, ...]]:
-    """Return the samples of the search, and those of the fresh rounds that came after it."""
     fresh = measured.confirmation.pairs if measured.confirmation is not None else 0
     begin = len(measured.samples) - fresh
     return measured.samples[:begin], measured.samples[begin:]

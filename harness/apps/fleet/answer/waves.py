@@ -18,12 +18,7 @@ NOT_COMPARED = "it fails in the old release as well, so nothing could be compare
 
 
 class Judged(NamedTuple):
-    """One artifact with its row in the merged answer, and the verdict behind it.
-
-    Attributes:
-        verdict: None where it has none.
-        unknown_for: why it has no status, in what it shares with others; empty with one.
-    """
+    """One artifact with its row and its verdict, None without one; ``unknown_for``: why it has no status."""
 
     artifact: FleetArtifact
     row: FleetRow
@@ -32,11 +27,7 @@ class Judged(NamedTuple):
 
 
 def waves_of(judged: Sequence[Judged], causes: Sequence[Cause], tiers: Sequence[str]) -> tuple[Wave, ...]:
-    """Return the waves in the order in which they move: ready by tier, with a switch, blocked, unknown.
-
-    Args:
-        tiers: in the order in which they are upgraded; artifacts without one come first.
-    """
+    """Return the waves in the order in which they move; artifacts without one of the ``tiers`` come first."""
     groups: dict[tuple[WaveKind, str, str, str], list[FleetArtifact]] = defaultdict(list)
     mitigations = _mitigations(judged)
     by_id = {cause.id: cause for cause in causes}
@@ -54,7 +45,6 @@ def waves_of(judged: Sequence[Judged], causes: Sequence[Cause], tiers: Sequence[
 
 
 def _mitigations(judged: Sequence[Judged]) -> dict[str, str]:
-    """Return artifact -> the switch that it moves with, for those that fail and are mitigated by one."""
     failed: dict[str, list[RowVerdict]] = defaultdict(list)
     for item in judged:
         verdict = item.verdict
@@ -101,7 +91,6 @@ def _wave(
 
 
 def _cost(switch: str, judged: Sequence[Judged], mitigations: Mapping[str, str]) -> str:
-    """Return what a switch costs at most, in words."""
     tried = [
         mitigation.price
         for item in judged

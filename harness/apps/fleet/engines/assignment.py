@@ -25,9 +25,8 @@ SLOW = 1.5
 class Part:
     """Units that one node does in one call.
 
-    Attributes:
-        tried: nodes that did it and left something; ``losses``: how often its node was lost.
-        half: whether it is a half of one that was slow, which is not split again.
+    ``tried``: nodes that did it and left something; ``losses``: how often its node was lost; ``half``: whether it is a
+    half of one that was slow, which is not split again.
     """
 
     number: int
@@ -53,12 +52,7 @@ class Running:
 
 @dataclass
 class Assignment:
-    """What waits, what runs, and what has been given up.
-
-    Args:
-        waiting: parts in the order in which they begin.
-        run_s: what a run costs beside its units.
-    """
+    """What waits, in the order in which it begins, what runs, and what was given up; ``run_s``: a run's own cost."""
 
     waiting: list[Part]
     run_s: float
@@ -73,15 +67,10 @@ class Assignment:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing runs or waits."""
         return not self.waiting and not self.running
 
     def take(self, node: str, nodes: Collection[str], now_s: float) -> Part | None:
-        """Return the part that an idle node begins with; None where there is nothing for it.
-
-        Args:
-            nodes: all that are there: a part waits for one that has not tried it, if there is any.
-        """
+        """Return what an idle node begins with, None without; a part waits for a node that has not tried it, if any."""
         if not self.waiting:
             self._split(now_s)
         for part in self.waiting:
@@ -139,7 +128,6 @@ class Assignment:
         return True
 
     def cancelled(self, number: int) -> None:
-        """Take note of a part that nobody needs any more and that has been ended."""
         self.running.pop(number, None)
 
     def _elsewhere(self, units: Sequence[FleetUnit]) -> bool:

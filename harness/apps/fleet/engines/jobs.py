@@ -32,8 +32,6 @@ class Job:
 
     Attributes:
         folder: of the plan; absolute, as every machine sees it.
-        shards: how many tasks there are.
-        limit_s: how long one may take.
         program: the words that start this package there.
         working_dir: where the command runs: the project whose configuration the plan was made with.
         owner: user and group whose plan it is: nobody else executes what it names.
@@ -49,13 +47,11 @@ class Job:
     trust: bool = False
 
     def command(self, shard: str) -> str:
-        """Return the shell's words for one shard, whose number the shell knows as ``shard``."""
         words = shlex.join([*self.program, "fleet", "run", str(self.folder)])
         words += " --trust" if self.trust else ""
         return f'{words} --shard "{shard}/{self.shards}" --into {shlex.quote(str(self.folder / SHARDS))}/"{shard}"'
 
     def script(self, shard: str) -> str:
-        """Return what a shell reads to do one shard in the project, and to end as that does."""
         there = f"cd {shlex.quote(str(self.working_dir))} || exit {int(ExitCode.CONFIGURATION)}"
         return f"{there}\nexec {self.command(shard)}"
 

@@ -37,7 +37,6 @@ class Order:
         fleet: names the plan, and ``name`` the call and its part: they name its folder on the node.
         plan: the bytes of ``plan.json``, with the units of this part alone.
         project: folder of the project as it lies for who asks; ``config``: its configuration file, empty without one.
-        limit_s: how long the call may take.
         trust: whether programs that the store holds run.
     """
 
@@ -114,7 +113,6 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def work_root() -> Path:
-    """Return where a node keeps what is its own: ``$XDG_CACHE_HOME/torchscript-gate``."""
     chosen = os.environ.get("XDG_CACHE_HOME")
     return (Path(chosen) if chosen else Path.home() / ".cache") / "torchscript-gate"
 

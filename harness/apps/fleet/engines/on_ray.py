@@ -50,14 +50,10 @@ def run_on_ray(
 ) -> ShardDone:
     """Run what is not known of a plan on a Ray cluster, and keep its results.
 
-    Args:
-        address: what Ray calls its address: ``auto`` for the one that runs here, ``HOST:PORT``, ``ray://HOST:PORT``.
-        parts: in how many parts the plan is given out; None: as many as suit the nodes.
-        trust: whether programs that make requests run on nodes, where the store is no folder.
-
-    Raises:
-        ConfigError: Ray is not installed, there is no such cluster, or a node refuses the plan.
-        EnvironmentUnavailable: a release cannot be provisioned on a node.
+    ``address`` is Ray's: ``auto`` for the cluster that runs here, ``HOST:PORT``, ``ray://HOST:PORT``. ``parts``: None
+    for as many as suit the nodes; ``trust``: whether programs that make requests run on nodes, where the store is no
+    folder. Raises ``ConfigError``: Ray is not installed, there is no such cluster, or a node refuses the plan;
+    ``EnvironmentUnavailable``: a release cannot be provisioned on a node.
     """
     plan = planned.plan
     results = FleetResults(planned.folder / STORE)
@@ -86,11 +82,7 @@ class _Cluster:
         self._address = address
 
     def __enter__(self) -> Self:
-        """Connect.
-
-        Raises:
-            ConfigError: there is no such cluster.
-        """
+        """Connect. Raises ``ConfigError``: there is no such cluster."""
         self._require_listener()
         try:
             self.ray.init(address=self._address, log_to_driver=False, logging_level="error")
@@ -112,11 +104,7 @@ class _Cluster:
         self.ray.shutdown()
 
     def _require_listener(self) -> None:
-        """Ask whether anybody listens at an address: Ray itself waits for minutes.
-
-        Raises:
-            ConfigError: nobody does.
-        """
+        """Raise ``ConfigError`` where nobody listens at an address: Ray itself waits for minutes."""
         address = ADDRESS.fullmatch(self._address)
         if address is None or self._address == AUTO:
             return
@@ -165,7 +153,6 @@ class _Driver:
         self._call = secrets.token_hex(4)
 
     def run(self, units: Sequence[FleetUnit], parts: int | None) -> None:
-        """Give out all parts, and take over what comes back, until nothing is left that another node could do."""
         nodes = self._cluster.nodes()
         count = parts if parts is not None else parts_for(units, self._plan.run_s, len(nodes))
         work = Assignment(parts_of(units, count), self._plan.run_s)
@@ -254,6 +241,5 @@ class _Driver:
 
 
 def parts_for(units: Sequence[FleetUnit], run_s: float, nodes: int) -> int:
-    """Return in how many parts units are given out to so many nodes."""
     worthwhile = math.floor(seconds_of(units, run_s) / (RUNS_A_PART * max(run_s, 1.0)))
     return min(len(units), max(nodes, min(PARTS_A_NODE * nodes, worthwhile)))

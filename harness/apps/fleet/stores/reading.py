@@ -94,12 +94,9 @@ def read_store(
 ) -> ReadStore:
     """Return what the store holds, each artifact read within limits and predicted.
 
-    Args:
-        scratch: where artifacts are unpacked that lie in archives of a server.
-
-    Raises:
-        SelectionError: it cannot be listed, or holds no artifact.
-        EnvironmentUnavailable: reading what it holds needs a package that is not installed.
+    ``scratch``: where artifacts are unpacked that lie in archives of a server. Raises ``SelectionError``: it cannot be
+    listed, or holds no artifact; ``EnvironmentUnavailable``: reading what it holds needs a package that is not
+    installed.
     """
     progress.stage(f"list {store.name}")
     listed = {item.path: item for item in listed_files(store)}
@@ -168,7 +165,6 @@ def foreign_code(store: Store, artifact: FleetArtifact) -> str:
 
 
 def _matched(item: Found) -> tuple[str, ...]:
-    """Return the paths by which a manifest may mean an artifact."""
     return (item.path, f"{item.path}/{item.member}") if item.member else (item.path,)
 
 
@@ -224,7 +220,6 @@ def _is_plain(path: str) -> bool:
 
 
 def _with_requests(artifact: Found, listed: Mapping[str, Listed]) -> Found:
-    """Return an artifact with the requests that lie beside it."""
     stem = artifact.path.removesuffix(PurePosixPath(artifact.path).suffix)
     there = [name for suffix in REQUEST_SUFFIXES if (name := f"{stem}{REQUESTS}{suffix}") in listed]
     if len(there) > 1:
@@ -285,7 +280,6 @@ def _of_triton(
 
 
 def _warmup_file(store: Store, listed: Mapping[str, Listed], folder: str, name: str) -> bytes | None:
-    """Return what a file in a model's folder of warm-up data holds; None where it is not there, or large."""
     file = listed.get(f"{folder}/{WARMUP_FOLDER}/{name}".removeprefix("./"))
     if file is None:
         return None
@@ -294,7 +288,6 @@ def _warmup_file(store: Store, listed: Mapping[str, Listed], folder: str, name: 
 
 
 def _of_torchserve(store: Store, listed: Mapping[str, Listed], path: str) -> Iterator[Found]:
-    """Yield the models of an archive of TorchServe, or one row where it cannot be read."""
     row = Found(path=path, kind=StoreKind.TORCHSERVE, called=f"{torchserve.stem_of(path)}.pt")
     try:
         archive = torchserve.read_archive(store.local(listed[path]))
@@ -323,11 +316,7 @@ class _Reader:
         self._store, self._listed, self._registries, self._scratch = store, listed, registries, scratch
 
     def read(self, artifact: FleetArtifact, memory: CodeMemory, loads: ArtifactKind | None) -> FleetArtifact | Unjudged:
-        """Return the artifact with what its bytes say, or why it is left out; what is certainly none is no artifact.
-
-        Args:
-            loads: as of ``Found``.
-        """
+        """Return the artifact with what its bytes say, or why it is left out; ``loads``: as of ``Found``."""
         read = artifact if artifact.left_out else self._read(artifact, memory, loads)
         if not isinstance(read, FleetArtifact):
             return read
@@ -414,10 +403,6 @@ def _why(looked: InspectedFile) -> str:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the sha256 of a file.
-
-    Raises:
-        CannotRead: it cannot be read.
-    """
+    """Return the sha256 of a file. Raises ``CannotRead``: it cannot be read."""
     with files.opened(str(path)) as source:
         return digest_of(source)

@@ -103,26 +103,14 @@ class Store(Protocol):
     is_here: bool
 
     def files(self) -> tuple[Listed, ...]:
-        """Return every file, by path, as the store has it now.
-
-        Raises:
-            SourceFault: there is no such store, or it cannot be listed.
-        """
+        """Return every file, by path, as the store has it now. Raises ``SourceFault``: it cannot be listed."""
 
     def local(self, listed: Listed) -> Path:
-        """Return a file of this machine with the content of a file of the store.
-
-        Raises:
-            SourceFault: it is gone, or cannot be had.
-        """
+        """Return a file of this machine with that content. Raises ``SourceFault``: it cannot be had."""
 
 
 def listed_files(store: Store) -> tuple[Listed, ...]:
-    """Return every file of a store that was named, by path.
-
-    Raises:
-        SelectionError: there is no such store, or it cannot be listed.
-    """
+    """Return every file of a store that was named. Raises ``SelectionError``: it cannot be listed."""
     try:
         return store.files()
     except SourceFault as fault:
@@ -134,10 +122,6 @@ def listed_files(store: Store) -> tuple[Listed, ...]:
 
 def open_store(name: str, cache: Path, *, leave_out: Sequence[Path] = (), limit_bytes: int = CACHE_BYTES) -> Store:
     """Return the store that a folder or an address means; nothing is listed yet.
-
-    Args:
-        cache: where files of other machines are kept.
-        leave_out: folders below it that are no part of it.
 
     Raises:
         ConfigError: it is no address, or one that holds a password or a signature.
@@ -170,11 +154,7 @@ def _file_system(name: str, scheme: str) -> Any:
 
 
 def _waiting() -> dict[str, Any]:
-    """Return how long the driver of HTTP waits: for the next bytes, however long all of them take.
-
-    Raises:
-        ImportError: it is not installed.
-    """
+    """Return the timeout of the HTTP driver: for the next bytes, however long all of them take."""
     import aiohttp  # noqa: PLC0415  that driver needs it
 
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=STALLED_S, sock_read=STALLED_S)
@@ -195,7 +175,6 @@ class FolderStore:
         self._leave_out = {os.path.realpath(path) for path in leave_out}
 
     def files(self) -> tuple[Listed, ...]:
-        """Return every file, by path."""
         if not self._folder.is_dir():
             raise SourceFault(UNREACHABLE, "no such folder")
         return tuple(sorted(self._walked()))
@@ -239,7 +218,6 @@ class FolderStore:
         return os.path.realpath(folder) in self._leave_out or ((folder / PLAN).exists() and (folder / PROBES).exists())
 
     def local(self, listed: Listed) -> Path:
-        """Return where it lies."""
         path = self._folder / listed.path
         if leads_out(str(path), os.path.realpath(self._folder)):
             raise SourceFault("spurious-link", f"{listed.path} is a link that leads out of the store")
@@ -282,7 +260,6 @@ class RemoteStore:
         self._fetched: dict[str, Path] = {}
 
     def files(self) -> tuple[Listed, ...]:
-        """Return every file, by path."""
         self._fetched.clear()  # what nothing is known of is fetched once for each listing
         files = self._pages() if self._is_http else self._objects()
         if not files:
@@ -300,7 +277,6 @@ class RemoteStore:
         ]
 
     def _pages(self) -> list[Listed]:
-        """Return the files that the pages of a web server link to, each below its page."""
         files: set[str] = set()
         waiting, seen = [f"{self.name}/"], {f"{self.name}/"}
         while waiting:
@@ -347,7 +323,6 @@ class RemoteStore:
         return path
 
     def _known(self, listed: Listed) -> Listed:
-        """Return it with what the store says of its content, where the listing did not say it."""
         if listed.version or not self._is_http:
             return listed
         facts = self._asked(lambda: self._fs.info(f"{self.name}/{listed.path}"), f"{self.name}/{listed.path}")
@@ -362,7 +337,6 @@ class RemoteStore:
         return f"{path} is larger than {limit_bytes:,} bytes, more than is fetched of it"
 
     def _require_listed(self, listed: Listed, part: Path) -> None:
-        """Refuse what came if it has another size, or was written anew meanwhile where pieces may be of both."""
         if listed.size and part.stat().st_size != listed.size:
             raise SourceFault("spurious-changed", f"{listed.path} has another size than it was listed with")
         if self._is_http and listed.version and self._known(listed._replace(version="")).version != listed.version:
@@ -378,11 +352,7 @@ class RemoteStore:
     def _pieces(
         self, address: str, target: Any = None, listed: Listed | None = None, *, limit_bytes: int
     ) -> Iterator[bytes]:
-        """Yield the rest of a file, behind what ``target`` has of it, or all of it after emptying that.
-
-        Raises:
-            SourceFault: it is longer than ``limit_bytes``, or not what was listed.
-        """
+        """Yield the rest of a file behind what ``target`` has, or all of it. Raises ``SourceFault``: not as listed."""
         begin = target.tell() if target is not None else 0
         if listed is not None and 0 < listed.size <= begin:
             return
@@ -407,11 +377,7 @@ class RemoteStore:
                 yield chunk
 
     def _asked(self, ask: Callable[[], Any], what: str) -> Any:
-        """Return what the store answers, which is asked again where it fails.
-
-        Raises:
-            SourceFault: it is not there, may not be read, changes, or does not answer.
-        """
+        """Return what the store answers, asked again where it fails. Raises ``SourceFault``: it has no answer."""
         wait_s = FIRST_WAIT_S
         for attempt in range(1, TRIES + 1):
             try:
@@ -464,7 +430,6 @@ class _Links(html.parser.HTMLParser):
         self.found: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take note of a link."""
         self.found += [value for name, value in attrs if tag == "a" and name == "href" and value]
 
 

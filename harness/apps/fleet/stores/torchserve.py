@@ -57,21 +57,15 @@ class ServedArchive(NamedTuple):
 
 
 def is_archive(path: str) -> bool:
-    """Whether a file is called like an archive of a server."""
     return path.lower().endswith(SUFFIXES)
 
 
 def stem_of(path: str) -> str:
-    """Return the path of an archive without its suffix."""
     return next((path[: -len(suffix)] for suffix in SUFFIXES if path.lower().endswith(suffix)), path)
 
 
 def read_archive(archive: Path) -> ServedArchive:
-    """Return what an archive holds.
-
-    Raises:
-        CannotRead: it is damaged, or its manifest cannot be read or names what is not there.
-    """
+    """Return what an archive holds. Raises ``CannotRead``: it, or its manifest, is damaged."""
     names: list[str] = []
     manifest, root = None, ""
     try:
@@ -176,11 +170,6 @@ class _Bounded:
         self._source, self._left = source, left
 
     def read(self, length: int) -> bytes:
-        """Return the next bytes.
-
-        Raises:
-            CannotRead: there are more than there may be.
-        """
         piece = self._source.read(min(length, PIECE_BYTES))
         self._left -= len(piece)
         if self._left < 0:

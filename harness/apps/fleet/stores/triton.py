@@ -110,12 +110,9 @@ class TritonModel:
     Attributes:
         is_pytorch: whether Triton's PyTorch backend serves it; otherwise the rest is empty.
         backend: as the configuration says, or as Triton completes it; empty where nothing tells.
-        file: name of the artifact in a version's folder.
         loads: what the backend loads there; None where nothing tells.
         requests: what the worker makes requests of: the first with all inputs, whatever their values are, others with
             those that ``model_warmup`` gives; none where an input cannot be described.
-        assignments: its serving profile, as of ``--set``.
-        notes: what could not be taken over.
     """
 
     is_pytorch: bool
@@ -136,14 +133,9 @@ def read_config(
 ) -> TritonModel:
     """Return what ``config.pbtxt`` says of a model.
 
-    Args:
-        file: its place, for messages.
-        beside: names of the files in the first version's folder, by which Triton completes a configuration.
-        warmup_file: returns what a file in the model's folder ``warmup`` holds, None for one that is not to be read.
-
-    Raises:
-        ConfigError: it is no text of a ``ModelConfig``; names the line where there is one.
-        EnvironmentUnavailable: protobuf is not installed, so no model of a repository could be read.
+    ``beside``: names of the files in the first version's folder, by which Triton completes a configuration;
+    ``warmup_file`` returns what a file in the model's folder ``warmup`` holds. Raises ``ConfigError``: it is no text of
+    a ``ModelConfig``; names the line where there is one; ``EnvironmentUnavailable``: protobuf is not installed.
     """
     config = _parsed(text, file)
     backend, platform = _completed(config, beside)
@@ -292,7 +284,6 @@ def _dtype(name: str, number: int) -> str:
 
 
 def _control(item: Any, *, batched: bool) -> dict[str, Any]:
-    """Return the tensor that tells a model where in its sequence each request of a batch stands."""
     if len(item.control) != 1:
         raise _NotDescribed(f"{_shown(item.name)} has {len(item.control)} controls, expected 1")
     (control,) = item.control
@@ -406,7 +397,6 @@ def _shown(text: str) -> str:
 
 
 def _profile(config: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the settings that the parameters and the instances mean, and what has no setting here."""
     parameters = {**DEFAULTS, **{name: value.string_value for name, value in config.parameters.items()}}
     known = {row.triton: row for row in ROWS if row.triton}
     assignments, notes = [], []
@@ -491,7 +481,6 @@ def _message_class() -> Any:
 
 
 def _fields(spec: str) -> Iterator[tuple[str, str, str]]:
-    """Yield name, type and mark of each field of a message."""
     for item in spec.split():
         match = re.fullmatch(r"(\w+):(\w+)(\*|\{\}|\?)?", item)
         assert match is not None, item

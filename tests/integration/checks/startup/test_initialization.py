@@ -168,7 +168,7 @@ def assert_native_crash(evidence: Evidence | None) -> None:
 def test_crash_in_concurrent_initialization_is_one_models_and_neighbours_have_results(known: Known) -> None:
     probes = launcher("concurrent", *known).round(["straight", "wild_read", "spoilt_never", "quota_unlimited"], 0)
     crashed = next(item for item in probes[0].models if item.model == "wild_read")
-    assert (crashed.outcome, crashed.phase) == (Outcome.CRASH, "call 0 of example")
+    assert (crashed.outcome, crashed.phase_words) == (Outcome.CRASH, "call 0 of example")
     assert_native_crash(probes[0].evidence)
     ready = {model_of(item.model) for probe in probes for item in probe.models if item.outcome is Outcome.COMPLETED}
     assert ready == {"straight", "spoilt_never", "quota_unlimited"}
@@ -368,7 +368,7 @@ def test_crash_of_a_forked_process_ends_the_server_and_names_model_and_stack(kno
     assert (probe.outcome, probe.exit_detail) == (Outcome.CRASH, "signal SIGSEGV")
     assert_native_crash(probe.evidence)
     crashed = [item for item in probe.models if item.outcome is Outcome.CRASH]
-    assert [(model_of(item.model), item.phase) for item in crashed] == [("wild_read", "call 0 of example")]
+    assert [(model_of(item.model), item.phase_words) for item in crashed] == [("wild_read", "call 0 of example")]
 
 
 @pytest.mark.parametrize("worker", ["libtorch", "python"])

@@ -56,7 +56,10 @@ def answering(proven: HangProof | None = proof(HangKind.BLOCKED), **outcomes: Ou
 
     def answer(request: ProbeRequest) -> ProbeResult:
         names = [run.artifact.model for run in request.runs]
-        models = [result(name, ends.get(model_of(name), COMPLETED), phase="call 0 of example") for name in names]
+        models = [
+            result(name, ends.get(model_of(name), COMPLETED), phase="call", input_set="example", call=0)
+            for name in names
+        ]
         hangs = any(item.outcome is HANG for item in models)
         return probed(*models, outcome=HANG if hangs else COMPLETED, evidence=Evidence(proof=proven) if hangs else None)
 

@@ -252,9 +252,7 @@ def test_a_file_that_hung_in_one_release_is_not_loaded_in_the_other_to_be_saved(
     assert asked or before.value.replace("_", " ") in report.reason
 
 
-@pytest.mark.parametrize(
-    ("phase", "asked"), [("load", []), ("call 0 of example", ["resave"])], ids=["in load", "in a call"]
-)
+@pytest.mark.parametrize(("phase", "asked"), [("load", []), ("call", ["resave"])], ids=["in load", "in a call"])
 def test_what_is_known_to_hang_in_the_new_release_is_not_waited_for_again(
     phase: str, asked: list[str], tmp_path: Path
 ) -> None:

@@ -233,7 +233,7 @@ def test_model_that_is_red_alone_and_answered_nowhere_beside_others_has_no_compa
 @pytest.mark.parametrize("before", [Outcome.CRASH, Outcome.COMPLETED])
 def test_calls_before_a_failure_are_compared_whether_the_old_release_fails_too(tmp_path: Path, before: Outcome) -> None:
     facts = group(tmp_path, new={"m": 1, "n": 1})
-    crash = (FailedRequest(input_set="example", outcome=Outcome.CRASH, phase="call 1 of example"),)
+    crash = (FailedRequest(input_set="example", outcome=Outcome.CRASH, phase="call", call=1),)
     failed = probed(result("m", Outcome.CRASH, failed_requests=crash), directory=record(tmp_path / "failed", m=2))
     old = result("m", before, failed_requests=crash if before is Outcome.CRASH else ())
     baseline = OldAnswers(results=(old, old), golden=GOLDEN)

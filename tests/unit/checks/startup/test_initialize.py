@@ -363,9 +363,16 @@ def probe_of(directory: str, outcomes: Mapping[str, Outcome], **more: Any) -> Pr
     return probed(*(result(name, outcome) for name, outcome in outcomes.items()), directory=directory, **more)
 
 
-def failed(outcome: Outcome, phase: str = "", directory: str = "/f", **more: Any) -> list[ProbeResult]:
-    """Return a round in which ``a`` failed."""
-    return [probed(result("a", outcome, phase=phase), directory=directory, outcome=outcome, **more)]
+def failed(
+    outcome: Outcome,
+    phase: str = "",
+    directory: str = "/f",
+    of: tuple[str | None, int | None] = (None, None),
+    **more: Any,
+) -> list[ProbeResult]:
+    """Return a round in which ``a`` failed, in a call ``of`` an input set."""
+    ended = result("a", outcome, phase=phase, input_set=of[0], call=of[1])
+    return [probed(ended, directory=directory, outcome=outcome, **more)]
 
 
 def fine(directory: str = "/c", **more: Any) -> list[ProbeResult]:
@@ -373,7 +380,7 @@ def fine(directory: str = "/c", **more: Any) -> list[ProbeResult]:
 
 
 def ways(found: ScenarioResult) -> list[tuple[Outcome, str, int]]:
-    return [(item.result.outcome, item.result.phase, item.rounds) for item in found.failures]
+    return [(item.result.outcome, item.result.phase_words, item.rounds) for item in found.failures]
 
 
 def counts(found: ScenarioResult) -> tuple[int, int]:
@@ -433,12 +440,12 @@ def test_model_that_no_probe_names_is_an_error_of_ours() -> None:
 def test_each_outcome_and_phase_is_a_way_to_fail_with_its_rounds_and_its_first_evidence() -> None:
     first, second = Evidence(tool="gdb"), Evidence(tool="eu-stack")
     run = group_run(
-        failed(Outcome.HANG, "call 0 of example", "/1", evidence=first, exit_detail="killed"),
-        failed(Outcome.HANG, "call 3 of other values", "/2", evidence=second),
+        failed(Outcome.HANG, "call", "/1", of=("example", 0), evidence=first, exit_detail="killed"),
+        failed(Outcome.HANG, "call", "/2", of=("other values", 3), evidence=second),
         failed(Outcome.HANG, "load", "/3"),
         failed(Outcome.CRASH, "load", "/4", exit_detail="signal SIGSEGV"),
         fine(),
-        failed(Outcome.HANG, "call 1 of example", "/6"),
+        failed(Outcome.HANG, "call", "/6", of=("example", 1)),
     )
     found = scenario_result(run, "a")
     assert ways(found) == [
@@ -469,11 +476,9 @@ def test_copies_that_fail_differently_in_one_round_are_two_ways_in_one_failed_ro
     assert counts(found) == (1, 1)
 
 
-@pytest.mark.parametrize(
-    ("phase", "word"), [("call 3 of other values", "call"), ("load", "load"), ("", ""), ("capture 0 of x", "capture")]
-)
-def test_phase_is_its_first_word(phase: str, word: str) -> None:
-    assert result("a", Outcome.HANG, phase=phase).way == (Outcome.HANG, word)
+def test_way_to_fail_has_the_phase_without_the_call() -> None:
+    hung = result("a", Outcome.HANG, phase="call", input_set="other values", call=3)
+    assert (hung.way, hung.phase_words) == ((Outcome.HANG, "call"), "call 3 of other values")
 
 
 # rounds that say nothing

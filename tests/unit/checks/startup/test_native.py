@@ -11,7 +11,6 @@ import pytest
 from harness.core.outcome import Outcome
 from harness.core.plan import LatencyBudget
 from harness.core.probe import TORCH_LOAD, ProbeResult, ServingProfile
-from harness.environments import native
 from harness.environments.native import LibTorch, NativeBuild
 from harness.core.errors import ConfigError, EnvironmentUnavailable, ExitCode
 from harness.probing.facts import WithWorker
@@ -46,7 +45,7 @@ class Builds:
 
     def __call__(
         self, libtorches: Mapping[str, LibTorch], folder: Path, *, cuda: bool, cancelled: threading.Event
-    ) -> Mapping[str, NativeBuild]:
+    ) -> dict[str, NativeBuild]:
         self.built, self.folder, self.cuda = dict(libtorches), folder, cuda
         return {side: self._ends[side] for side in libtorches}
 
@@ -60,7 +59,6 @@ def runner(answer: ProbeResult | None = None) -> Runner:
 
 
 def built(
-    monkeypatch: pytest.MonkeyPatch,
     runtime: str = "auto",
     scenarios: tuple[str, ...] = ("alone", "concurrent"),
     ends: Mapping[str, NativeBuild] = BUILT,
@@ -68,15 +66,14 @@ def built(
     device: str = "cpu",
 ) -> tuple[WithWorker, Runner, Builds]:
     builds = Builds(ends)
-    monkeypatch.setattr(native, "build_workers", builds)
     probes = runner()
     facts = known(planned(scenarios=scenarios, settings={"runtime": runtime}, device=device))
-    return build_workers(facts, effects(probes, sides=sides)), probes, builds
+    return build_workers(facts, effects(probes, sides=sides), build=builds), probes, builds
 
 
 @pytest.mark.parametrize("runtime", ["auto", "libtorch"])
-def test_cpp_worker_initializes_where_both_can_be_built(monkeypatch: pytest.MonkeyPatch, runtime: str) -> None:
-    facts, probes, builds = built(monkeypatch, runtime)
+def test_cpp_worker_initializes_where_both_can_be_built(runtime: str) -> None:
+    facts, probes, builds = built(runtime)
     assert (facts.worker, facts.worker_notes) == ("libtorch", ())
     assert probes.native == {"old": Path("/native/old"), "new": Path("/native/new")}
     assert {side: (found.torch, found.root, found.cxx11_abi) for side, found in builds.built.items()} == {
@@ -86,21 +83,17 @@ def test_cpp_worker_initializes_where_both_can_be_built(monkeypatch: pytest.Monk
     assert (builds.folder, builds.cuda) == (Path("/envs/native"), False)
 
 
-def test_what_was_begun_before_is_waited_for_and_not_built_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "build_workers", Builds(BUILT))
+def test_what_was_begun_before_is_waited_for_and_not_built_again() -> None:
     facts, at_work = known(planned(scenarios=("concurrent",))), effects(runner())
-    begun = begin_builds(facts, at_work)
-    monkeypatch.setattr(native, "build_workers", None)
-    assert build_workers(facts, at_work, begun=begun).worker == "libtorch"
+    begun, again = begin_builds(facts, at_work, Builds(BUILT)), Builds({})
+    assert build_workers(facts, at_work, begun=begun, build=again).worker == "libtorch"
+    assert again.built == {}
 
 
 @pytest.mark.parametrize(("runtime", "scenarios"), [("python", ("concurrent",)), ("auto", ("alone",))])
-def test_nothing_is_begun_where_no_cpp_worker_is_needed(
-    monkeypatch: pytest.MonkeyPatch, runtime: str, scenarios: tuple[str, ...]
-) -> None:
-    monkeypatch.setattr(native, "build_workers", builds := Builds(BUILT))
-    settings = {"runtime": runtime, "latency": LatencyBudget(budget="off")}
-    with begin_builds(known(planned(scenarios=scenarios, settings=settings)), effects(runner())) as begun:
+def test_nothing_is_begun_where_no_cpp_worker_is_needed(runtime: str, scenarios: tuple[str, ...]) -> None:
+    builds, settings = Builds(BUILT), {"runtime": runtime, "latency": LatencyBudget(budget="off")}
+    with begin_builds(known(planned(scenarios=scenarios, settings=settings)), effects(runner()), builds) as begun:
         assert begun.result() == {}
     assert builds.built == {}
 
@@ -109,38 +102,33 @@ def test_nothing_is_begun_where_no_cpp_worker_is_needed(
     ("latency", "sides", "worker"),
     [("quick", ("old", "new"), "libtorch"), ("quick", ("new",), "python"), ("off", ("old", "new"), "python")],
 )
-def test_run_that_only_times_builds_too(
-    monkeypatch: pytest.MonkeyPatch, latency: str, sides: tuple[str, ...], worker: str
-) -> None:
+def test_run_that_only_times_builds_too(latency: str, sides: tuple[str, ...], worker: str) -> None:
     builds = Builds(BUILT)
-    monkeypatch.setattr(native, "build_workers", builds)
     plan = planned(scenarios=("alone",), settings={"latency": LatencyBudget(budget=latency)})
-    assert build_workers(known(plan), effects(runner(), sides=sides)).worker == worker
+    assert build_workers(known(plan), effects(runner(), sides=sides), build=builds).worker == worker
     assert bool(builds.built) == (worker == "libtorch")
 
 
-def test_gpu_run_builds_for_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert built(monkeypatch, device="cuda")[2].cuda is True
+def test_gpu_run_builds_for_the_gpu() -> None:
+    assert built(device="cuda")[2].cuda is True
 
 
-def test_cpp_worker_is_not_built_for_a_device_that_it_does_not_run_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts, _, builds = built(monkeypatch, device="xpu")
+def test_cpp_worker_is_not_built_for_a_device_that_it_does_not_run_on() -> None:
+    facts, _, builds = built(device="xpu")
     assert (facts.worker, builds.built) == ("python", {})
     assert facts.worker_notes[0].startswith("the C++ worker does not run on xpu; loading was not concurrent")
     with pytest.raises(ConfigError, match='runtime = "libtorch": the C'):
-        built(monkeypatch, "libtorch", device="xpu")
+        built("libtorch", device="xpu")
 
 
-def test_beside_golden_records_only_the_new_release_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts, probes, builds = built(monkeypatch, sides=("new",))
+def test_beside_golden_records_only_the_new_release_is_built() -> None:
+    facts, probes, builds = built(sides=("new",))
     assert (facts.worker, list(builds.built), list(probes.native)) == ("libtorch", ["new"], ["new"])
 
 
 @pytest.mark.parametrize("side", ["old", "new"])
-def test_both_sides_initialize_alike_where_one_cannot_be_built_and_the_report_says_why(
-    monkeypatch: pytest.MonkeyPatch, side: str
-) -> None:
-    facts, probes, _ = built(monkeypatch, ends={**BUILT, side: NO_COMPILER})
+def test_both_sides_initialize_alike_where_one_cannot_be_built_and_the_report_says_why(side: str) -> None:
+    facts, probes, _ = built(ends={**BUILT, side: NO_COMPILER})
     (note,) = facts.worker_notes
     assert (facts.worker, probes.native) == ("python", {})
     name = {"old": "torch 2.1.2", "new": "torch 2.6.0"}[side]
@@ -149,29 +137,23 @@ def test_both_sides_initialize_alike_where_one_cannot_be_built_and_the_report_sa
 
 
 @pytest.mark.parametrize("runtime", ["libtorch", "both"])
-def test_cpp_worker_that_was_asked_for_and_cannot_be_built_ends_the_run(
-    monkeypatch: pytest.MonkeyPatch, runtime: str
-) -> None:
+def test_cpp_worker_that_was_asked_for_and_cannot_be_built_ends_the_run(runtime: str) -> None:
     with pytest.raises(EnvironmentUnavailable, match=r"torch 2\.6\.0: there is no C\+\+ compiler") as caught:
-        built(monkeypatch, runtime, ends={**BUILT, "new": NO_COMPILER})
+        built(runtime, ends={**BUILT, "new": NO_COMPILER})
     assert caught.value.exit_code is ExitCode.ENVIRONMENT
     assert "--runtime python" in caught.value.hint
 
 
-def test_python_worker_that_was_asked_for_builds_nothing_and_says_what_it_cannot_show(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    facts, probes, builds = built(monkeypatch, "python")
+def test_python_worker_that_was_asked_for_builds_nothing_and_says_what_it_cannot_show() -> None:
+    facts, probes, builds = built("python")
     assert (facts.worker, builds.built, probes.native) == ("python", {}, {})
     assert PYTHON_LOADS in facts.worker_notes[0]
 
 
 def with_libraries(
-    monkeypatch: pytest.MonkeyPatch, tried: ProbeResult, runtime: str = "auto", *, uses: str = "gatetest::double_it"
+    tried: ProbeResult, runtime: str = "auto", *, uses: str = "gatetest::double_it"
 ) -> tuple[WithWorker, Runner]:
     """Build where the new release has an operator library, of which a model uses one operator."""
-    monkeypatch.setattr(native, "build_workers", Builds(BUILT))
-    monkeypatch.setattr(native, "library_companions", lambda libtorch, folder: (str(libtorch.root), str(folder)))
     probes = runner(tried)
     probes.libraries = {"new": LoadedLibraries(names=("a.so",), paths=("/a.so",), operators=("gatetest::double_it",))}
     facts = known(planned(settings={"runtime": runtime}))
@@ -182,49 +164,52 @@ def with_libraries(
             for name, export in facts.exports.items()
         },
     )
-    return build_workers(facts, effects(probes)), probes
+    worker = build_workers(
+        facts,
+        effects(probes),
+        build=Builds(BUILT),
+        companions=lambda libtorch, folder: (str(libtorch.root), str(folder)),
+    )
+    return worker, probes
 
 
 def opened(*missing: str, **not_opened: str) -> ProbeResult:
     return probed(data={"libraries": {"not_opened": not_opened, "missing": list(missing)}})
 
 
-def test_cpp_worker_tries_the_libraries_once_and_without_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts, probes = with_libraries(monkeypatch, opened())
+def test_cpp_worker_tries_the_libraries_once_and_without_a_model() -> None:
+    facts, probes = with_libraries(opened())
     assert (facts.worker, facts.worker_notes) == ("libtorch", ())
     assert probes.companions == {"old": (), "new": ("/new/torch", "/envs/native")}
     assert [(request.runtime, request.side, request.runs) for request in probes.asked] == [("libtorch", "new", ())]
 
 
-def test_operator_that_is_missing_without_python_and_used_makes_the_python_worker_initialize(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_operator_that_is_missing_without_python_and_used_makes_the_python_worker_initialize() -> None:
     tried = opened("gatetest::double_it", **{"/a.so": "undefined symbol: PyDict_New"})
-    facts, _ = with_libraries(monkeypatch, tried)
+    facts, _ = with_libraries(tried)
     assert facts.worker == "python"
     assert "without Python it has no gatetest::double_it: undefined symbol: PyDict_New" in facts.worker_notes[0]
     with pytest.raises(EnvironmentUnavailable, match="without Python it has no gatetest::double_it"):
-        with_libraries(monkeypatch, tried, "libtorch")
-    both, _ = with_libraries(monkeypatch, tried, "both")
+        with_libraries(tried, "libtorch")
+    both, _ = with_libraries(tried, "both")
     assert both.worker == "python"
     assert "without Python it has no gatetest::double_it: undefined symbol: PyDict_New" in both.worker_notes[0]
 
 
-def test_operator_that_is_missing_and_not_used_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts, _ = with_libraries(monkeypatch, opened("gatetest::double_it"), uses="aten::mul.Tensor")
+def test_operator_that_is_missing_and_not_used_is_no_obstacle() -> None:
+    facts, _ = with_libraries(opened("gatetest::double_it"), uses="aten::mul.Tensor")
     assert facts.worker == "libtorch"
 
 
-def with_class(monkeypatch: pytest.MonkeyPatch, path: Path, tried: ProbeResult, *, uses: str) -> WithWorker:
+def with_class(path: Path, tried: ProbeResult, *, uses: str) -> WithWorker:
     """Build where the artifact has a custom class, and the new release an operator library."""
     path.write_bytes(torchscript(CODE_WITH_CLASS % uses))
-    monkeypatch.setattr(native, "build_workers", Builds(BUILT))
-    monkeypatch.setattr(native, "library_companions", lambda _libtorch, _folder: ())
     probes = runner(tried)
     probes.libraries = {"new": LoadedLibraries(names=("a.so",), paths=("/a.so",))}
     facts = known(planned())
     export = replace(facts.exports["m"], artifact=replace(facts.artifact("m"), path=str(path)))
-    return build_workers(replace(facts, exports={"m": export}), effects(probes))
+    of_model = replace(facts, exports={"m": export})
+    return build_workers(of_model, effects(probes), build=Builds(BUILT), companions=lambda _libtorch, _folder: ())
 
 
 @pytest.mark.parametrize(
@@ -237,45 +222,41 @@ def with_class(monkeypatch: pytest.MonkeyPatch, path: Path, tried: ProbeResult, 
     ids=["of a library that needs Python", "of a library that was opened", "of torch itself"],
 )
 def test_custom_class_of_a_library_that_is_not_opened_makes_the_python_worker_initialize(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, uses: str, tried: ProbeResult, worker: str
+    tmp_path: Path, uses: str, tried: ProbeResult, worker: str
 ) -> None:
-    facts = with_class(monkeypatch, tmp_path / "m.pt", tried, uses=uses)
+    facts = with_class(tmp_path / "m.pt", tried, uses=uses)
     assert facts.worker == worker
     if worker == "python":
         assert "without Python it has no gatetest.Stack: undefined symbol: PyDict_New" in facts.worker_notes[0]
 
 
-def test_library_that_ends_the_cpp_worker_makes_the_python_worker_initialize(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts, _ = with_libraries(monkeypatch, probed(outcome=Outcome.CRASH, exit_detail="signal SIGSEGV"))
+def test_library_that_ends_the_cpp_worker_makes_the_python_worker_initialize() -> None:
+    facts, _ = with_libraries(probed(outcome=Outcome.CRASH, exit_detail="signal SIGSEGV"))
     assert facts.worker == "python"
     assert "opening the operator libraries ended in signal SIGSEGV" in facts.worker_notes[0]
 
 
-def test_device_that_no_library_registers_without_python_is_named_with_what_to_give(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_device_that_no_library_registers_without_python_is_named_with_what_to_give() -> None:
     why = {"/a.so": "undefined symbol: PyDict_New"}
     marks = {"libraries": {"not_opened": why, "missing": []}, "no_device": "npu"}
     tried = probed(outcome=Outcome.PROTOCOL_ERROR, exit_detail="exit code 71", data=marks)
-    facts, _ = with_libraries(monkeypatch, tried)
+    facts, _ = with_libraries(tried)
     assert facts.worker == "python"
     assert "no library that it opens without Python registers the device" in facts.worker_notes[0]
     assert "(/a.so: undefined symbol: PyDict_New)" in facts.worker_notes[0]
     with pytest.raises(EnvironmentUnavailable, match="registers the device") as caught:
-        with_libraries(monkeypatch, tried, "libtorch")
+        with_libraries(tried, "libtorch")
     assert "the shared object (.so)" in caught.value.hint and "--library" in caught.value.hint
 
 
 @pytest.mark.parametrize("key", ["profile", "new_profile"])
-def test_torch_load_is_left_to_the_python_worker_and_refused_where_the_cpp_one_was_asked_for(
-    monkeypatch: pytest.MonkeyPatch, key: str
-) -> None:
+def test_torch_load_is_left_to_the_python_worker_and_refused_where_the_cpp_one_was_asked_for(key: str) -> None:
     builds = Builds(BUILT)
-    monkeypatch.setattr(native, "build_workers", builds)
 
     def built_for(runtime: str) -> WithWorker:
         settings = {"runtime": runtime, key: ServingProfile(load=TORCH_LOAD)}
-        return build_workers(known(planned(scenarios=("concurrent",), settings=settings)), effects(runner()))
+        plan = planned(scenarios=("concurrent",), settings=settings)
+        return build_workers(known(plan), effects(runner()), build=builds)
 
     facts = built_for("auto")
     assert (facts.worker, builds.built) == ("python", {})
@@ -284,11 +265,10 @@ def test_torch_load_is_left_to_the_python_worker_and_refused_where_the_cpp_one_w
         built_for("libtorch")
 
 
-def test_nothing_is_built_where_nothing_is_initialized_or_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_built_where_nothing_is_initialized_or_timed() -> None:
     builds = Builds(BUILT)
-    monkeypatch.setattr(native, "build_workers", builds)
     plan = planned(models=(declared("miniature", timed=False),), scenarios=("alone",))
-    facts = build_workers(known(plan), effects(runner()))
+    facts = build_workers(known(plan), effects(runner()), build=builds)
     assert (facts.worker, builds.built, facts.worker_notes) == ("python", {}, ())
 
 
@@ -296,40 +276,36 @@ SETSTATE = "  def __setstate__(self: __torch__.%s, s: int) -> NoneType:\n    ret
 PYTHON_SERVERS = ("alone", "while_serving", "python_server", "python_keeping")
 
 
-def for_python(
-    monkeypatch: pytest.MonkeyPatch, path: Path, *operators: str, runtime: str = "auto", **changes: Any
-) -> frozenset[str]:
-    monkeypatch.setattr(native, "build_workers", Builds(BUILT))
+def for_python(path: Path, *operators: str, runtime: str = "auto", **changes: Any) -> frozenset[str]:
     if not path.exists():
         path.write_bytes(torchscript())
     facts = known(planned(**{"scenarios": PYTHON_SERVERS, "settings": {"runtime": runtime}, **changes}))
     export = replace(facts.exports["m"], artifact=replace(facts.artifact("m"), path=str(path), operators=operators))
-    return build_workers(replace(facts, exports={"m": export}), effects(runner())).for_python
+    of_model = replace(facts, exports={"m": export})
+    return build_workers(of_model, effects(runner()), build=Builds(BUILT)).for_python
 
 
 @pytest.mark.parametrize("operator", ["prim::fork", "aten::wait"])
-def test_model_that_forks_or_waits_is_served_by_python_too(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, operator: str
-) -> None:
-    assert for_python(monkeypatch, tmp_path / "m.pt", "aten::add.Tensor", operator) == {"m"}
-    assert for_python(monkeypatch, tmp_path / "m.pt", operator, scenarios=("alone", "while_serving")) == frozenset()
+def test_model_that_forks_or_waits_is_served_by_python_too(tmp_path: Path, operator: str) -> None:
+    assert for_python(tmp_path / "m.pt", "aten::add.Tensor", operator) == {"m"}
+    assert for_python(tmp_path / "m.pt", operator, scenarios=("alone", "while_serving")) == frozenset()
 
 
 def test_model_that_runs_code_of_its_own_at_load_is_served_by_python_too_and_torchs_own_code_counts_for_nothing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     (tmp_path / "own.pt").write_bytes(torchscript(CODE + SETSTATE % "m.Net"))
     quantized = {"net/data.pkl": MODULE.replace(b"__torch__.m", b"__torch__.torch.ao.m")}
     quantized["net/code/__torch__/torch/ao/m.py"] = (CODE + SETSTATE % "torch.ao.m.Net").encode()
     (tmp_path / "torchs.pt").write_bytes(zipped({**quantized, "net/constants.pkl": NOTHING, "net/version": b"3\n"}))
-    assert for_python(monkeypatch, tmp_path / "own.pt") == {"m"}
+    assert for_python(tmp_path / "own.pt") == {"m"}
     read = inspect_file(str(tmp_path / "torchs.pt"), {}).facts
     assert read is not None and read.runs_at_load == ("__torch__.torch.ao.m.Net",)
-    assert for_python(monkeypatch, tmp_path / "torchs.pt") == frozenset()
+    assert for_python(tmp_path / "torchs.pt") == frozenset()
 
 
 @pytest.mark.parametrize(("runtime", "found"), [("auto", 0), ("both", 1), ("python", 1)])
 def test_model_that_waits_for_nobody_is_served_by_python_only_where_that_is_said(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, runtime: str, found: int
+    tmp_path: Path, runtime: str, found: int
 ) -> None:
-    assert len(for_python(monkeypatch, tmp_path / "m.pt", "aten::add.Tensor", runtime=runtime)) == found
+    assert len(for_python(tmp_path / "m.pt", "aten::add.Tensor", runtime=runtime)) == found

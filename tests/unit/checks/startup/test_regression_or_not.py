@@ -154,7 +154,7 @@ def test_rare_failure_of_the_old_release_excuses_none_that_is_certain() -> None:
 
 
 def test_failure_in_a_call_of_the_old_release_excuses_none_in_loading() -> None:
-    endings = {"concurrent": {"m": Ending(1.0, 1.0, phase="load", phase_before="call 0 of example")}}
+    endings = {"concurrent": {"m": Ending(1.0, 1.0, phase="load", phase_before="call")}}
     assert status(judged(endings)) is Status.FAIL
 
 

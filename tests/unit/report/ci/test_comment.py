@@ -54,7 +54,14 @@ def test_a_text_notifies_nobody_and_links_to_nothing() -> None:
     assert not re.search(r"@\w|#\d|://|www\.", re.sub("`[^`]*`", "", text))
 
 
-@pytest.mark.parametrize("made", [fleet, partial(fleet, red_every=1), crowded], ids=["green", "red", "crowded"])
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(fleet, id="green", marks=pytest.mark.slow),
+        pytest.param(partial(fleet, red_every=1), id="red"),
+        pytest.param(crowded, id="crowded"),
+    ],
+)
 def test_500_models_stay_far_below_what_github_takes(made: Callable[[int], RunReport]) -> None:
     report = made(500)
     assert len(render_comment(report)) < GITHUB_COMMENT / 10

@@ -36,7 +36,7 @@ from tests.unit.builders.stages import effects, facts_of, initialized, probed, r
 
 NODE = TracedNode(place=(4,), kind="aten::cosh")
 CULPRIT = Culprit(keep=(1, 2), nodes=(NODE, replace(NODE, place=(5,))), artifact="a.pt", inputs="inputs")
-HANGS = result(outcome=Outcome.HANG, phase="call 1 of example")
+HANGS = result(outcome=Outcome.HANG, phase="call", input_set="example", call=1)
 FOUND = Divergence(input_set="example", call=1, nodes=9, probes=(1, 1))
 
 

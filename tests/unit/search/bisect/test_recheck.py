@@ -18,7 +18,7 @@ from tests.unit.builders.stages import Runner, continued, effects, facts_of, pro
 def runner(fails: Callable[[ProbeRequest], bool]) -> Runner:
     def answer(request: ProbeRequest) -> ProbeResult:
         outcome = Outcome.HANG if request.side == "new" and fails(request) else Outcome.COMPLETED
-        found = [result(run.artifact.model, outcome, phase="call 1 of example") for run in request.runs]
+        found = [result(run.artifact.model, outcome, phase="call", input_set="example", call=1) for run in request.runs]
         return probed(*found, side=request.side, outcome=outcome)
 
     return Runner(answer)
@@ -36,7 +36,7 @@ def answers_agree(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def judged(outcome: Outcome = Outcome.COMPLETED) -> Decided:
-    alone = {"m": probed(result(outcome=outcome, phase="call 1 of example"), outcome=outcome)}
+    alone = {"m": probed(result(outcome=outcome, phase="call", input_set="example", call=1), outcome=outcome)}
     comparisons = {("m", "alone"): AGREES} if outcome is Outcome.COMPLETED else {}
     facts = facts_of("m", scenarios=("alone",), alone=alone, comparisons=comparisons)
     return continued(facts, judge_cells(facts, effects()))

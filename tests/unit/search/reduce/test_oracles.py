@@ -17,6 +17,7 @@ from tests.unit.builders.stages import Runner, artifact, effects, facts_of, know
 from tests.unit.builders.tensors import Recorder, write_answers
 
 CALL = "call 1 of example"
+IN_CALL: dict[str, Any] = {"phase": "call", "input_set": "example", "call": 1}
 
 
 def part(digest: str = "part") -> Artifact:
@@ -42,7 +43,7 @@ def ending(new: ModelResult, old: ModelResult | None = None) -> Callable[[ProbeR
 
 
 def test_a_hang_is_waited_for_as_long_as_tells_it_from_the_old_release() -> None:
-    quick, runner = asking(Symptom.HANG, ending(result(outcome=Outcome.HANG, phase=CALL)), made=2)
+    quick, runner = asking(Symptom.HANG, ending(result(outcome=Outcome.HANG, **IN_CALL)), made=2)
     assert quick.prepare(part()) == ""
     assert quick.sides.wait_s == LEAST_WAIT_S
     assert quick.ask(part(), 0).answer is Answer.FAIL
@@ -59,11 +60,11 @@ def test_a_hang_is_waited_for_as_long_as_tells_it_from_the_old_release() -> None
 
 
 def test_a_failure_of_another_kind_is_untestable_and_so_is_one_of_the_old_release_too() -> None:
-    other, _ = asking(Symptom.HANG, ending(result(outcome=Outcome.CRASH, phase=CALL)))
+    other, _ = asking(Symptom.HANG, ending(result(outcome=Outcome.CRASH, **IN_CALL)))
     assert other.ask(part(), 0).answer is Answer.UNRESOLVED
-    starved, _ = asking(Symptom.HANG, ending(result(outcome=Outcome.STARVED, phase=CALL)))
+    starved, _ = asking(Symptom.HANG, ending(result(outcome=Outcome.STARVED, **IN_CALL)))
     assert starved.ask(part(), 0).answer is Answer.UNRESOLVED
-    both, _ = asking(Symptom.HANG, ending(*2 * [result(outcome=Outcome.HANG, phase=CALL)]))
+    both, _ = asking(Symptom.HANG, ending(*2 * [result(outcome=Outcome.HANG, **IN_CALL)]))
     assert both.ask(part(), 0).answer is Answer.UNRESOLVED
     assert both.prepare(part()) == f"the old release hangs in {CALL}"
     well, _ = asking(Symptom.HANG, ending(result()))
@@ -149,7 +150,7 @@ def test_a_block_within_is_waited_for_as_long_as_the_whole() -> None:
 def test_what_shows_now_and_then_is_told_by_a_run_in_which_it_did() -> None:
     def answer(request: ProbeRequest) -> ProbeResult:
         hangs = request.side == "new" and request.repeat == 3
-        return probed(result(outcome=Outcome.HANG if hangs else Outcome.COMPLETED, phase=CALL), side=request.side)
+        return probed(result(outcome=Outcome.HANG if hangs else Outcome.COMPLETED, **IN_CALL), side=request.side)
 
     oracle, _ = asking(Symptom.HANG, answer)
     assert oracle.words(part())[1] == f"hangs in {CALL}"
@@ -202,7 +203,7 @@ class Release:
         failing = parts.get("m") != "well" and name in parts
         failure = RAISED if outcome is Outcome.RUNTIME_ERROR else None
         found = [
-            result(run.artifact.model, outcome, phase=CALL, failure=failure)
+            result(run.artifact.model, outcome, failure=failure, **IN_CALL)
             if failing and model_of(run.artifact.model) == name
             else result(run.artifact.model)
             for run in request.runs

@@ -121,7 +121,7 @@ def test_the_whole_artifact_is_reproduced_where_nothing_smaller_is_known(numbers
 
 def test_threads_and_pools_are_those_it_is_brought_up_with_and_only_what_shows_it_is_kept(tmp_path: Path) -> None:
     world = World(tmp_path, bodies=(GOOD, "import threading; return 2 * x if threading.active_count() < 3 else 1 / 0"))
-    raised = Failure(type="ZeroDivisionError", message="division by zero", phase="call 0 of example")
+    raised = Failure(type="ZeroDivisionError", message="division by zero", phase="call", input_set="example", call=0)
     concurrency = Concurrency(threads=3, shared=True, pools=(1, 2), words="raises, shared module", failure=raised)
     made = reproduce_whole("m", world.facts(), world.effects(), symptom=Symptom.ERROR, concurrency=concurrency)
     case = world.case(made)
