@@ -152,7 +152,7 @@ def _confirmed(
 
 
 def _priced(attempted: Sequence[Mitigation], names: Sequence[str], facts: Judged, effects: Effects) -> list[Mitigation]:
-    """Benchmark mitigations against the old release, within the time of their models; only time mitigates slow cells."""
+    """Benchmark mitigations against the old release, within their models' time; only time mitigates slow cells."""
     budget = facts.plan.settings.latency
     if budget.budget == "off":
         return list(attempted)

@@ -49,23 +49,21 @@ def test_what_serializing_mitigates_is_one_cause_for_all_that_the_process_serves
     other = judged(served(mitigation=("serialized loading",), beside="ranker"))
     assert mine.outcome is other.outcome is Migrated.FAILS_SERVED
     assert mine.kind == other.kind == "without serialized loading"
-    assert mine.mitigation == other.mitigation == "verified: serialized loading (a mutex around loading)"
+    assert mine.advice == other.advice == "verified: serialized loading (a mutex around loading)"
     assert "ranker fails beside it" in other.reason
 
 
 def test_a_way_of_serving_without_a_mitigation_is_told_before_one_that_has_one() -> None:
     hung = served(Outcome.HANG, scenario="shared", failed_rounds=1)
     found = judged(replace(CRASHED, mitigation=("serialized loading",)), hung)
-    assert (found.kind, found.mitigation) == ("hang in shared module", "")
+    assert (found.kind, found.advice) == ("hang in shared module", "")
 
 
 def test_a_server_needs_what_mitigates_all_ways() -> None:
     first_calls = served(Outcome.HANG, scenario="shared", failed_rounds=1, mitigation=("serialized first calls",))
     found = judged(replace(CRASHED, mitigation=("serialized loading",)), first_calls)
     assert found.kind == "without serialized loading and serialized first calls"
-    assert found.mitigation.startswith(
-        "verified: serialized loading and serialized first calls (a mutex around loading; "
-    )
+    assert found.advice.startswith("verified: serialized loading and serialized first calls (a mutex around loading; ")
 
 
 def test_what_fits_the_failure_is_tried_first() -> None:
