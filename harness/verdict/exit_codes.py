@@ -30,7 +30,7 @@ STATUSES: Final[Mapping[Status, ExitCode]] = {Status.PASS: GREEN, Status.FAIL: R
 
 
 def exit_code(result: object) -> ExitCode:
-    """Return a command's exit code; None: done as told. What a search was for (culprit, cure) is red as well."""
+    """Return a command's exit code; None: done as told. What a search was for (culprit, mitigation) is red as well."""
     match result:
         case None:
             return GREEN
@@ -70,7 +70,7 @@ def _has_culprit(result: Bisection) -> bool:
     culprit = {
         BisectAnswer.OPERATOR: result.divergence is not None and bool(result.divergence.culprits),
         BisectAnswer.LOADING: bool(result.refusals),
-        BisectAnswer.EXECUTOR: reduced or any(tried.cures for tried in result.mitigations),
+        BisectAnswer.EXECUTOR: reduced or any(tried.mitigates for tried in result.mitigations),
         BisectAnswer.NODES: reduced,
     }
     return culprit.get(result.answer, False)

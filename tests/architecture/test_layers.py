@@ -93,7 +93,7 @@ PURE_MODULES = (
     "checks.latency.quantities",
     "checks.latency.statistics",
     "checks.migration.compilation",
-    "checks.migration.cures",
+    "checks.migration.conversion_rewrites",
     "checks.migration.deprecation",
     "checks.migration.dimensions",
     "checks.migration.facts",

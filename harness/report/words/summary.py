@@ -138,28 +138,28 @@ def decision_words(report: RunReport) -> str:
     return f"exit code {code}: {exit_words(code)}"
 
 
-def cures(report: RunReport) -> tuple[Mitigation, ...]:
-    """Return every mitigation that cures its cell, in the order of the rows."""
+def mitigations(report: RunReport) -> tuple[Mitigation, ...]:
+    """Return every mitigation that mitigates its cell, in the order of the rows."""
     rows = table_rows(report)
-    return tuple(item for row in rows for item in row.mitigations if item.cures)
+    return tuple(item for row in rows for item in row.mitigations if item.mitigates)
 
 
-def cure_words(cure: Mitigation) -> str:
+def mitigation_words(mitigation: Mitigation) -> str:
     """Return a mitigation with its switches, its price and what it breaks elsewhere."""
-    switches = ", ".join(f"{name}={value}" for name, value in sorted(cure.switches.items()))
-    price = "price not measured" if cure.price is None else f"steady latency {cure.price.words}"
-    breaks = f"; but breaks {', '.join(cure.breaks)}" if cure.breaks else ""
-    note = f" ({cure.note})" if cure.note else ""
-    return f"{cure.name}{f' ({switches})' if switches else ''}: {price}{breaks}{note}"
+    switches = ", ".join(f"{name}={value}" for name, value in sorted(mitigation.switches.items()))
+    price = "price not measured" if mitigation.price is None else f"steady latency {mitigation.price.words}"
+    breaks = f"; but breaks {', '.join(mitigation.breaks)}" if mitigation.breaks else ""
+    note = f" ({mitigation.note})" if mitigation.note else ""
+    return f"{mitigation.name}{f' ({switches})' if switches else ''}: {price}{breaks}{note}"
 
 
 def cost_words(report: RunReport) -> tuple[str, ...]:
-    """Return one line per cured model, for a run whose answer is to set a switch."""
+    """Return one line per mitigated model, for a run whose answer is to set a switch."""
     accepted = report.judgement.accepted_mitigations
     lines = []
-    for cure in cures(report):
-        state = ", accepted by the policy" if cure.name in accepted else ""
-        lines.append(f"{cure.model}: {cure_words(cure)}{state}")
+    for mitigation in mitigations(report):
+        state = ", accepted by the policy" if mitigation.name in accepted else ""
+        lines.append(f"{mitigation.model}: {mitigation_words(mitigation)}{state}")
     return tuple(dict.fromkeys(lines))
 
 
