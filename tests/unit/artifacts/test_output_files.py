@@ -4,6 +4,7 @@ import json
 import re
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,7 +50,8 @@ def test_safetensors_are_read_with_the_dtypes_that_numpy_has_not(tmp_path: Path)
 
 def test_npz_is_read_whatever_the_order_of_its_bytes_and_axes(tmp_path: Path) -> None:
     rows = np.arange(6, dtype=">f8").reshape(2, 3)
-    np.savez(tmp_path / "m.npz", x=rows, **{"b/y": np.asfortranarray(rows), "b/flag": np.array(True)})
+    arrays: dict[str, Any] = {"b/y": np.asfortranarray(rows), "b/flag": np.array(True)}
+    np.savez(tmp_path / "m.npz", x=rows, **arrays)
     assert values(read_outputs_file(tmp_path / "m.npz")) == {
         ("example", "output['x']"): [[0, 1, 2], [3, 4, 5]],
         ("b", "output['y']"): [[0, 1, 2], [3, 4, 5]],
