@@ -312,6 +312,7 @@ class Cause:
             allowed; None where there is no limit to exceed: a hang, a missing operator.
         evidence: (label, text) lines of the clearest cell, in reading order.
         fix: what takes it away, with its cost, in one sentence; empty where nothing is known.
+        fix_verified: whether the fix was tried and answers as the golden does; else it is advice.
         commands: (label, command) pairs to repeat and to search it, whole, to be copied.
     """
 
@@ -324,4 +325,5 @@ class Cause:
     excess: float | None = None
     evidence: tuple[tuple[str, str], ...] = ()
     fix: str = ""
+    fix_verified: bool = False
     commands: tuple[tuple[str, str], ...] = ()

@@ -433,6 +433,7 @@ def _cut(text: str) -> str:
 def _cause(key: Key, items: Sequence[_Red], report: RunReport) -> Cause:
     first = items[0]
     statuses = {item.status for item in items}
+    fix, is_verified = _fix(items)
     return Cause(
         id=key.id,
         kind=key.kind,
@@ -442,7 +443,8 @@ def _cause(key: Key, items: Sequence[_Red], report: RunReport) -> Cause:
         models=tuple(dict.fromkeys(item.cell.model for item in items)),
         excess=first.excess,
         evidence=tuple(_evidence(key, first))[:EVIDENCE_LINES],
-        fix=_fix(items),
+        fix=fix,
+        fix_verified=is_verified,
         commands=tuple(_commands(key, items, report)),
     )
 
@@ -483,8 +485,8 @@ def _first(story: Sequence[tuple[str, str]], label: str) -> tuple[str, str] | No
     return next((line for line in story if line[0] == label), None)
 
 
-def _fix(items: Sequence[_Red]) -> str:
-    """Return what takes most of the cells away, with its cost; a rewrite or an advice where no setting does.
+def _fix(items: Sequence[_Red]) -> tuple[str, bool]:
+    """Return what takes most of the cells away, with its cost, and whether that was tried: advice was not.
 
     A mitigation was verified against the golden outputs. Where the answers were what changed, it says that they are
     the old ones again: somebody may prefer the new ones.
@@ -503,14 +505,14 @@ def _fix(items: Sequence[_Red]) -> str:
         many = f" mitigates {len(mitigations[name])} of {len(items)} cells" if len(items) > 1 else ""
         breaks = sorted({model for item in mitigations[name] for model in item.breaks})
         broken = f"; but breaks {', '.join(breaks)}" if breaks else ""
-        return f"{name}{many}{restores}; {cost}{broken}"
+        return f"{name}{many}{restores}; {cost}{broken}", True
     for item in items:
         lines = [line for explained in item.explained for line in explained.lines]
         for label in ("mitigation", "rewrite"):
             line = _first(lines, label)
             if line is not None:
-                return f"{line[1]}{restores}" if label == "mitigation" else f"rewrite {line[1]}"
-    return next((known.what_to_do for known in _static(items[0], stopping=True) if known.what_to_do), "")
+                return f"{line[1]}{restores}" if label == "mitigation" else f"rewrite {line[1]}", True
+    return next((known.what_to_do for known in _static(items[0], stopping=True) if known.what_to_do), ""), False
 
 
 def _commands(key: Key, items: Sequence[_Red], report: RunReport) -> Iterator[tuple[str, str]]:

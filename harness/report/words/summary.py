@@ -1,12 +1,12 @@
 """What the report says outside its table, as plain facts: console and markdown only lay them out."""
 
 from harness.core.errors import ExitCode
-from harness.core.outcome import Decision
+from harness.core.outcome import Decision, Status
 from harness.core.report import RunReport, SideReport
 from harness.core.text import counted
 from harness.core.verdict import Mitigation, PlantedDefectResult
 from harness.report.text.table import table_rows
-from harness.report.words.phrases import but_of, exit_words, seconds
+from harness.report.words.phrases import NO_REASON, but_of, exit_words, seconds
 from harness.verdict.counting import counts_of
 
 _REVISION = 10
@@ -122,6 +122,20 @@ def headline(report: RunReport) -> str:
     words = f"{judgement.decision.value}: {judgement.mitigation}" if judgement.mitigation else judgement.decision.value
     but = but_words(report)
     return f"{words}, {but}" if but else words
+
+
+def reason_words(report: RunReport) -> str:
+    """Return why it was decided so; of a blocked upgrade first how much is red, for how many causes, and what helps."""
+    reason = report.judgement.reason or NO_REASON
+    causes = [cause for cause in report.causes if cause.status is Status.FAIL]
+    if report.judgement.decision is not Decision.BLOCKED or not causes:
+        return reason
+    models = {model for cause in causes for model in cause.models}
+    verified = sum(cause.fix_verified for cause in causes)
+    some = f"{verified} of them" if verified < len(causes) else "each" if verified > 1 else ""
+    fixes = f", {some} with a verified fix".replace(",  ", " ") if verified else ""
+    fails = f"{len(models)} of {counted(len(report.models), 'model')} {'fails' if len(models) == 1 else 'fail'}"
+    return f"{fails}, {counted(len(causes), 'cause')}{fixes}; {reason}"
 
 
 def but_words(report: RunReport) -> str:
