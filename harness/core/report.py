@@ -19,7 +19,7 @@ from harness.core.verdict import Cause, Judgement, WaiverUse
 
 
 class CellTrend(StrEnum):
-    """What a cell came to since the other run, in the order in which a reader wants them."""
+    """How a cell has changed since the baseline, in the order of reports."""
 
     NEW = "new"
     FLAKY = "flaky"
@@ -86,6 +86,7 @@ class Explained:
         lines: (label, text) in reading order, for the cell.
         paths: files and folders to look at, relative to the run where they lie in its folder, else whole.
         seconds: what the search took; 0 where nobody measured.
+        patched: the archive with the best rewrite that fixes the cell, a path as ``paths`` has it; empty without one.
     """
 
     cell: str
@@ -96,9 +97,10 @@ class Explained:
     lines: tuple[tuple[str, str], ...] = ()
     paths: tuple[str, ...] = ()
     seconds: float = 0.0
+    patched: str = ""
 
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
