@@ -455,7 +455,7 @@ def test_budget_is_of_one_command_line_and_not_of_the_plan_that_is_stored(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"budget": "5"}, r"^--budget: expected a time with its unit, got \"5\"; such as 90s, 10min or 1h"),
+        ({"budget": "5"}, r"^--budget: expected a time with its unit, got \"5\"; such as 90s, 10min, 1h or 2d"),
         ({"more": "10min"}, r"^--more goes on with a run that has rounds; name it: --resume last --more 10min"),
         ({"more": "10", "resume": "last"}, r"^--more: expected a time with its unit, got \"10\"; such as 90s"),
         (
