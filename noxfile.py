@@ -131,7 +131,7 @@ def bisect(session: nox.Session) -> None:
 
 @nox.session
 def mitigate(session: nox.Session) -> None:
-    """Find the settings that cure a red cell: nox -s mitigate -- --model dlrm --old 2.1.2 --new 2.6.0."""
+    """Find the settings that mitigate a red cell: nox -s mitigate -- --model dlrm --old 2.1.2 --new 2.6.0."""
     _harness(session, "mitigate")
 
 

@@ -263,12 +263,12 @@ def _fused_hang(pythons: tuple[str, str], folder: Path) -> Bar:
     culprits = reduction.culprits if reduction is not None else ()
     smallest = min((len(culprit.nodes) for culprit in culprits if culprit.minimal), default=0)
     nodes = reduction.nodes if reduction is not None else 0
-    cures = sum(cure.cures and bool(cure.prices) for cure in found.mitigations)
-    rewrites = sum(rewritten.cures for rewritten in found.rewrites)
+    mitigations = sum(mitigation.mitigates and bool(mitigation.prices) for mitigation in found.mitigations)
+    rewrites = sum(rewritten.fixes for rewritten in found.rewrites)
     return Bar(
         "hang once fused: minimal graph, switches, rewrite within 180 s",
-        f"{smallest} of {nodes} nodes, {cures} cures priced, {rewrites} rewrites, {seconds:.0f} s",
-        0 < smallest < nodes and cures > 0 and rewrites > 0 and seconds <= 180,
+        f"{smallest} of {nodes} nodes, {mitigations} mitigations priced, {rewrites} rewrites, {seconds:.0f} s",
+        0 < smallest < nodes and mitigations > 0 and rewrites > 0 and seconds <= 180,
     )
 
 

@@ -54,7 +54,7 @@ def _grows(probe: ProbeResult) -> bool:
 
 @dataclass(frozen=True)
 class Case:
-    """A planted case of a scenario, and the twin that comes through: another model, or the same with a cure.
+    """A planted case of a scenario, and the twin that comes through: another model, or the same with a mitigation.
 
     Attributes:
         shows: whether a process shows what is planted.
@@ -66,14 +66,14 @@ class Case:
     twin: str
     shows: Shows
     workers: Sequence[str] = BOTH
-    cure: tuple[Setting, ...] = ()
+    mitigation: tuple[Setting, ...] = ()
     profile: Mapping[str, object] = field(default_factory=dict)
 
 
 INFERENCE = {"switches": {"inference_mode": True}}  # what "worn_out" and the cascade wait for
 JOINED = (MITIGATIONS["join threads before exit"],)
 CASES = (
-    Case("exit", "straight", "straight", _ends(Outcome.CRASH, wire.EXIT), cure=JOINED),
+    Case("exit", "straight", "straight", _ends(Outcome.CRASH, wire.EXIT), mitigation=JOINED),
     Case("prefork_cold", "wild_read", "straight", _ends(Outcome.CRASH, wire.CALL)),
     Case("prefork", "fork_join", "straight", _ends(Outcome.HANG, wire.CALL)),
     Case(
@@ -125,7 +125,7 @@ def _row(case: Case, facts: WithWorker, effects: Effects, side: str, times: int)
     """Print how often the case ended as planted and its twin well, in one release; return whether always."""
     release = effects.environments[side].name
     planted = launcher(case.scenario, facts, effects, side=side, **case.profile)
-    healthy = replace(planted, settings=case.cure)
+    healthy = replace(planted, settings=case.mitigation)
     shown = well = 0
     after_s = [0.0]
     for number in range(times):

@@ -405,7 +405,7 @@ def switches():
     return found
 
 
-CURES = {
+MITIGATIONS = {
     "nothing": lambda: None,
     "profiling off": lambda: torch._C._jit_set_profiling_mode(False),
     "profiling executor off": lambda: torch._C._jit_set_profiling_executor(False),
@@ -433,7 +433,7 @@ def fused_calls(fusion, *steps):
     return slowest_ms
 
 
-def hang(cure):
+def hang(mitigation):
     """Print each call that returns of a program that never ends where it is fused, after a line when it is ready."""
     sys.path.insert(0, PROJECT)
     from fixtures.planted.fused import ENDLESS, BusyIfFused
@@ -442,7 +442,7 @@ def hang(cure):
     torch._C._jit_set_te_must_use_llvm_cpu(False)
     x = torch.randn(13)
     archive = saved(torch.jit.script(BusyIfFused(ENDLESS)))
-    CURES[cure]()
+    MITIGATIONS[mitigation]()
     module = loaded(archive)
     print("ready", flush=True)
     for _ in range(4):

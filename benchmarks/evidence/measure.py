@@ -335,9 +335,9 @@ def natural_hang(pythons: Pythons) -> Rows:
     """Count the calls that return of a program that never ends where it is fused, under each setting."""
     rows = []
     for release, python in pythons.items():
-        for cure in CURES:
-            calls = returned(python, "hang", cure, limit_s=HANG_S)
-            rows.append({"release": release, "setting": cure, "calls_that_return": len(calls)})
+        for mitigation in MITIGATIONS:
+            calls = returned(python, "hang", mitigation, limit_s=HANG_S)
+            rows.append({"release": release, "setting": mitigation, "calls_that_return": len(calls)})
     return rows
 
 
@@ -353,7 +353,7 @@ def slower_first_calls(pythons: Pythons) -> Rows:
 
 
 STEPS = ("10", "20", "40")
-CURES = (
+MITIGATIONS = (
     "nothing",
     "profiling off",
     "profiling executor off",

@@ -37,8 +37,8 @@ TOP = """where to begin:
   compat                    judge the upgrade: one decision, one exit code
   report last               show the last run again, or in another format
   rerun last CELL_ID        repeat one red cell with fresh probes
-  bisect --cell CELL_ID     find the operator that causes it, and a cure
-  mitigate --cell CELL_ID   find the settings that cure it, with their cost
+  bisect --cell CELL_ID     find the operator that causes it, and what fixes it
+  mitigate --cell CELL_ID   find the settings that mitigate it, with their cost
 
 exit codes: 0 compatible, 1 incompatible, 2 configuration,
             3 environment not provisioned, 4 inconclusive or nothing tested,

@@ -256,8 +256,8 @@ class Rewritten:
     Attributes:
         rule: its name, or names; ``what``: what it does, in words.
         needs: what must hold for it to be right with other requests than those that were tried; empty for nothing.
-        artifact: the patched archive, relative to the run; empty unless it cures.
-        cures: whether the new one does too, in each of ``repeats`` runs.
+        artifact: the patched archive, relative to the run; empty unless it fixes.
+        fixes: whether the new one does too, in each of ``repeats`` runs.
         steady: new (patched) over old (unpatched) of the steady call, None where not measured.
     """
 
@@ -266,15 +266,15 @@ class Rewritten:
     needs: str = ""
     nodes: tuple[TracedNode, ...] = ()
     artifact: str = ""
-    cures: bool = False
+    fixes: bool = False
     repeats: int = 0
     steady: RatioEstimate | None = None
     note: str = ""
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """Sorts what cures to the front, the quickest first; what was not measured is the last of these."""
-        return not self.cures, self.steady.ratio if self.steady is not None else math.inf
+        """Sorts what fixes to the front, the quickest first; what was not measured is the last of these."""
+        return not self.fixes, self.steady.ratio if self.steady is not None else math.inf
 
 
 class MitigationAnswer(StrEnum):
@@ -292,8 +292,8 @@ class MitigationResult:
 
     Attributes:
         scenario: the cell in which it was looked for, e.g. ``"alone"``; ``words``: as a reader calls it.
-        mitigations: every set that was tried, those that cure first, cheapest first.
-        rewrites: of the guilty operators: those that the run knows to cure, else what was tried where no setting does.
+        mitigations: every set that was tried, those that mitigate first, cheapest first.
+        rewrites: of the guilty operators: those that the run knows to fix, else what was tried where no setting does.
         price_note: why there is no price, or none against the new release as it is; empty where there are both.
     """
 

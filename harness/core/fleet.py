@@ -277,7 +277,7 @@ class Wave:
 
     Attributes:
         needs: the switch to set, the cause that blocks, or why nothing is known; of what is ready its tier.
-        cost: of a switch, in words; ``cause``: id of the cause, ``cure``: what takes it away.
+        cost: of a switch, in words; ``cause``: id of the cause, ``fix``: what takes it away.
         profile: serving profile that a switch is set in: processes have one set of switches.
         owners: owner -> how many of ``artifacts``.
     """
@@ -286,7 +286,7 @@ class Wave:
     needs: str = ""
     cost: str = ""
     cause: str = ""
-    cure: str = ""
+    fix: str = ""
     profile: str = ""
     owners: Mapping[str, int] = field(default_factory=dict)
     artifacts: tuple[str, ...] = ()

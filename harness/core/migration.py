@@ -84,19 +84,19 @@ class Cost:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ConversionCure:
+class ConversionRewrite:
     """One rewrite of an artifact that is not convertible, tried.
 
     Attributes:
         name: of the rewrite; ``what``: what it does, ``needs``: what must hold for requests that were not recorded.
-        outcome: what the rewritten archive comes to on the same way; None where it has not got that far. A cure may
+        outcome: what the rewritten archive comes to on the same way; None where it has not got that far. What holds may
             fail when served, or be slower.
-        reason: why it is no cure, or what it comes to; empty where it is ready.
-        advice: what to do about that outcome of a cure; empty where it is ready or nothing is known.
+        reason: why it does not hold, or what it comes to; empty where it is ready.
+        advice: what to do about that outcome; empty where it is ready or nothing is known.
         fixed: what it has fixed as all requests have it: sides of branches, turns of loops, arguments.
         archive: the rewritten one, ``program``: what was converted of it, relative to the folder of the results; both
-            only of a cure.
-        steps: what was tried on a cure, in order.
+            only of one that holds.
+        steps: what was tried on one that holds, in order.
         costs: of its package, where it was timed: beside the artifact as it is, not beside the rewritten archive.
     """
 
@@ -175,14 +175,14 @@ class ReleaseFact:
 class MigratedArtifact:
     """What one artifact comes to outside of TorchScript.
 
-    ``reason``: why it is not ready, in one line; ``cure``: what to do instead, empty where nothing is known; ``kind``:
+    ``reason``: why it is not ready, in a line; ``advice``: what to do instead, empty where nothing is known; ``kind``:
     stable word for what stands in the way, such as ``prim::If``; what causes are grouped by.
     """
 
     model: str
     outcome: Migrated
     reason: str = ""
-    cure: str = ""
+    advice: str = ""
     kind: str = ""
 
 
@@ -195,9 +195,9 @@ class MigratedModel(MigratedArtifact):
         example: the input set that it was converted with.
         steps: what was tried, in order.
         costs: of the package, where it was timed.
-        cured_by: the rewrite after which a program answers every request, and ``cured_outcome`` what that comes to;
+        rewritten_by: the rewrite after which a program answers every request; ``rewritten_outcome``: what it comes to;
             empty and None where there is none, or nobody asked. The artifact as it is remains not convertible.
-        cures: the rewrites that were tried, in order.
+        rewrites: the rewrites that were tried, in order.
         part: the smallest part that is not convertible; None where nobody looked for it.
         horizon: how long it still loads; None where nothing could be read.
         owner: whose it is, as a manifest says; empty where none does.
@@ -209,9 +209,9 @@ class MigratedModel(MigratedArtifact):
     dimensions: tuple[Dimension, ...] = ()
     steps: tuple[Step, ...] = ()
     costs: tuple[Cost, ...] = ()
-    cured_by: str = ""
-    cured_outcome: Migrated | None = None
-    cures: tuple[ConversionCure, ...] = ()
+    rewritten_by: str = ""
+    rewritten_outcome: Migrated | None = None
+    rewrites: tuple[ConversionRewrite, ...] = ()
     part: SmallestPart | None = None
     horizon: Horizon | None = None
     owner: str = ""
@@ -254,15 +254,15 @@ class RunMigration:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unlocked:
-    """What one cure takes away.
+    """What one piece of advice takes away.
 
     Attributes:
-        cure: what to do; ``causes``: ids of those that it is for.
+        advice: what to do; ``causes``: ids of those that it is for.
         models: that stop there. What would stop them next is not known, but of those in ``then_ready``: nothing.
         owners: owner -> how many of ``models``; empty where no manifest names one.
     """
 
-    cure: str
+    advice: str
     causes: tuple[str, ...]
     models: tuple[str, ...]
     then_ready: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from harness.core.verdict import Cause, Judgement, WaiverUse
 
 
 class CellTrend(StrEnum):
-    """What a cell came to since the other run, in the order in which a reader wants them."""
+    """How a cell has changed since the baseline, in the order of reports."""
 
     NEW = "new"
     FLAKY = "flaky"
@@ -98,7 +98,7 @@ class Explained:
     seconds: float = 0.0
 
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -153,16 +153,16 @@ class Mitigation:
     Attributes:
         name: e.g. ``"profiling off"``, of several ``"A + B"``; ``settings``: the name of each, as in
             ``harness/serving/settings/table.py``; ``switches``: JIT switches that they set.
-        cures: applied and read back, the symptom gone in every repeat, outputs equal to the golden.
+        mitigates: applied and read back, the symptom gone in every repeat, outputs equal to the golden.
         price: the steady call, new (under them) over old; None where not measured. ``prices``: of every quantity that
             was measured, in the order in which they are shown; empty where only the steady call was.
         breaks: other models of the server group that fail under them.
-        note: why they do not cure, or what a reader should know.
+        note: why they do not mitigate, or what a reader should know.
         untestable: that could not be told: not there in this release, without effect, no time left, or the machine was
             too busy.
         unaffected: what is wrong is the same as without them: every answer has the same bits, or a slow call is not
             quicker for sure.
-        minimal: no smaller set of them cures; False where a smaller one could not be tested.
+        minimal: no smaller set of them mitigates; False where a smaller one could not be tested.
         repeats: how many clean runs say so.
         paste: where ("python", "c++", "triton", "environment") -> the lines to paste; absent where there is no way.
     """
@@ -172,7 +172,7 @@ class Mitigation:
     name: str
     settings: tuple[str, ...] = ()
     switches: Mapping[str, bool | int] = field(default_factory=dict)
-    cures: bool
+    mitigates: bool
     price: RatioEstimate | None = None
     prices: tuple[Price, ...] = ()
     breaks: tuple[str, ...] = ()
@@ -311,7 +311,8 @@ class Cause:
         excess: how far the worst of them is over its limit, as a factor of the limit: 2.0 is twice as much as is
             allowed; None where there is no limit to exceed: a hang, a missing operator.
         evidence: (label, text) lines of the clearest cell, in reading order.
-        cure: what takes it away, with its cost, in one sentence; empty where nothing is known.
+        fix: what takes it away, with its cost, in one sentence; empty where nothing is known.
+        fix_verified: whether the fix was tried and answers as the golden does; else it is advice.
         commands: (label, command) pairs to repeat and to search it, whole, to be copied.
     """
 
@@ -323,5 +324,6 @@ class Cause:
     models: tuple[str, ...]
     excess: float | None = None
     evidence: tuple[tuple[str, str], ...] = ()
-    cure: str = ""
+    fix: str = ""
+    fix_verified: bool = False
     commands: tuple[tuple[str, str], ...] = ()

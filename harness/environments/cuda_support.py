@@ -14,7 +14,7 @@ MINIMAL_DRIVERS: Final = {"13": "580", "12": "525.60.13", "11": "450.80.02", "10
 LINK_THEM = (
     "On the host run nvidia-ctk system create-dev-char-symlinks --create-all, or use native.cgroupdriver=cgroupfs."
 )
-# What is said of a GPU, by NVML through nvidia-smi or by our own two looks, what it means, and the cure. The first that
+# What is said of a GPU, by NVML through nvidia-smi or by our own two looks, what it means, and advice. The first that
 # is found in the text counts. https://github.com/NVIDIA/nvidia-container-toolkit/issues/48 has the first one; its issue
 # 69 has the second one in a container alone.
 TROUBLES = (
@@ -81,5 +81,5 @@ def runs_on(architectures: Iterable[str], capability: str) -> bool | None:
 
 
 def gpu_trouble(text: str) -> tuple[str, str] | None:
-    """Return what is meant by words that are said of a GPU, and the cure; None where it is not known."""
-    return next(((meaning, cure) for message, meaning, cure in TROUBLES if re.search(message, text)), None)
+    """Return what is meant by words that are said of a GPU, and the advice; None where it is not known."""
+    return next(((meaning, advice) for message, meaning, advice in TROUBLES if re.search(message, text)), None)

@@ -13,7 +13,7 @@ class Lack(NamedTuple):
 
     words: re.Pattern[str]
     kind: str
-    cure: str
+    advice: str
 
 
 IS_UNPACKED = "a package is unpacked when it is loaded, by 2.6.0 and 2.11.0 in /tmp"

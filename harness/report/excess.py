@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from harness.checks.startup.slow_start import slow_start
 from harness.core.findings import Severity, weight
-from harness.core.measurement import LatencyMeasurement, RatioEstimate, signed_percent
+from harness.core.measurement import RatioEstimate, signed_percent
 from harness.core.outcome import Status
 from harness.core.plan import INITIALIZATION_LIMIT, LatencyBudget
 from harness.core.quantities import INITIALIZATION, STEADY
@@ -15,7 +15,7 @@ from harness.core.text import prose
 from harness.core.verdict import CellVerdict
 from harness.report.text.table import TableRow, table_rows
 from harness.report.words.phrases import STATUS_ORDER, percent, phrase, scenario_words, seconds_pair
-from harness.report.words.quantities import limits_of, quantity_rows
+from harness.report.words.quantities import QuantityRow, limits_of, quantity_rows
 from harness.verdict.causes import excess_of
 from harness.verdict.commands import is_red
 from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word, is_over
@@ -45,10 +45,11 @@ class OverLimit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelExcess:
-    """One model with everything of it that is beyond a limit, the furthest first."""
+    """One model with everything of it that is beyond a limit, the furthest first, and what the benchmark measured."""
 
     row: TableRow
     over: tuple[OverLimit, ...]
+    quantities: tuple[QuantityRow, ...]
 
     @property
     def undecided(self) -> bool:
@@ -58,8 +59,18 @@ class ModelExcess:
 
 def by_excess(report: RunReport) -> tuple[ModelExcess, ...]:
     """Return all models, the furthest over a limit first; those over none in the order of the table."""
-    found = [ModelExcess(row=row, over=_over(report, row)) for row in table_rows(report)]
-    return tuple(sorted(found, key=_rank))
+    models = []
+    for row in table_rows(report):
+        quantities = _quantities(report, row)
+        models.append(ModelExcess(row=row, over=_over(report, row, quantities), quantities=quantities))
+    return tuple(sorted(models, key=_rank))
+
+
+def _quantities(report: RunReport, row: TableRow) -> tuple[QuantityRow, ...]:
+    if row.facts is None or row.facts.latency is None:
+        return ()
+    timed = next((cell for cell in row.cells if cell.scenario == "latency"), None)
+    return quantity_rows(row.facts.latency, limits_of(report, row.facts), timed)
 
 
 def _rank(item: ModelExcess) -> tuple[bool, float, int, bool]:
@@ -71,12 +82,11 @@ def _size(item: OverLimit) -> float:
     return math.inf if item.factor is None else item.factor
 
 
-def _over(report: RunReport, row: TableRow) -> tuple[OverLimit, ...]:
+def _over(report: RunReport, row: TableRow, quantities: Sequence[QuantityRow]) -> tuple[OverLimit, ...]:
     found: list[OverLimit] = []
-    for cell in row.verdict.cells if row.verdict is not None else ():
-        latency = row.facts.latency if row.facts is not None else None
-        if cell.scenario == "latency" and latency is not None:
-            found += _of_times(cell, latency, limits_of(report, row.facts))
+    for cell in row.cells:
+        if cell.scenario == "latency":
+            found += _of_times(cell, quantities, limits_of(report, row.facts))
         if (
             is_red(cell)
             and cell.status is not Status.INCONCLUSIVE
@@ -86,11 +96,11 @@ def _over(report: RunReport, row: TableRow) -> tuple[OverLimit, ...]:
     return tuple(sorted(found, key=lambda item: -_size(item)))
 
 
-def _of_times(cell: CellVerdict, latency: LatencyMeasurement, limits: Mapping[str, float]) -> Iterator[OverLimit]:
+def _of_times(cell: CellVerdict, quantities: Sequence[QuantityRow], limits: Mapping[str, float]) -> Iterator[OverLimit]:
     if cell.status not in (Status.FAIL, Status.XPASS, Status.PASS, Status.INCONCLUSIVE):
         return  # a waiver or the policy answers for it
     applied = {finding.quantity: finding.limit for finding in cell.findings}
-    for row in quantity_rows(latency, limits, cell):
+    for row in quantities:
         steady = row.column == "p50"
         limit = applied.get(STEADY if steady else row.name) or limits.get(STEADY if steady else row.column)
         if row.beyond and row.ratio is not None and limit is not None:
@@ -131,7 +141,7 @@ def _of_cell(cell: CellVerdict, row: TableRow, report: RunReport) -> OverLimit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Steady:
-    """One timed model: what the steady call came to; ``limit`` is its own, ``p50_s`` old and new where measured."""
+    """One timed model and its steady latency; ``limit`` is its own, ``p50_s`` old and new where measured."""
 
     model: str
     ratio: RatioEstimate
@@ -152,14 +162,13 @@ def steady_calls(report: RunReport, models: Sequence[ModelExcess]) -> tuple[Stea
         facts = item.row.facts
         if facts is None or facts.latency is None or facts.latency.shown is None:
             continue
-        cells = item.row.verdict.cells if item.row.verdict is not None else ()
         calls = facts.latency.call_s
         found.append(
             Steady(
                 model=item.row.model,
                 ratio=facts.latency.shown,
                 limit=limits_of(report, facts).get(STEADY, 1 + LatencyBudget().limit),
-                status=next((cell.status for cell in cells if cell.scenario == "latency"), None),
+                status=next((cell.status for cell in item.row.cells if cell.scenario == "latency"), None),
                 p50_s=calls if calls is not None and min(calls) > 0 else None,
             )
         )

@@ -5,7 +5,7 @@ nothing else is imported.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -84,6 +84,7 @@ class ShownRun:
         places: where the repository declares each model.
         trace: the processes of the run.
         earlier: the runs of the same pair before it, the oldest first.
+        documents: those made already, by folder: formats share them, and each leaves out what it has no room for.
     """
 
     report: "RunReport"
@@ -91,6 +92,7 @@ class ShownRun:
     trace: Callable[[], "RunTrace"]
     matrix: "Matrix | None" = None
     earlier: Callable[[], "tuple[RunOutline, ...]"] = tuple
+    documents: "dict[str, Document]" = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,33 +148,24 @@ MOST_LINES = 60
 """On a terminal, of a result that may have a thousand things to say."""
 
 
-def _run_document(run: ShownRun, shown: Shown, *, page: bool = False, brief: bool = False) -> "Document":
-    importance = _of("document")
-    document: Document = _of("documents.run").run_document(
-        run.report,
-        directory=shown.directory,
-        matrix=run.matrix,
-        earlier=run.earlier() if page else (),
-        calibration=_of("backends.html").own("calibration.json") if page else "",
-        level=importance.ALL if page else importance.MORE if brief else importance.DETAIL,
-    )
-    return document
+def _run_document(run: ShownRun, shown: Shown) -> "Document":
+    if shown.directory not in run.documents:
+        run.documents[shown.directory] = _of("documents.run").run_document(
+            run.report,
+            directory=shown.directory,
+            matrix=run.matrix,
+            earlier=run.earlier,
+            calibration=_of("backends.html").own("calibration.json"),
+        )
+    return run.documents[shown.directory]
 
 
-_RUN = _documented(lambda run, shown: _run_document(run, shown, brief=not shown.every_row), most_lines=MOST_LINES)
+_RUN = _documented(_run_document, most_lines=MOST_LINES)
 RUN: Formats[ShownRun] = Formats(
     # The first file is the one that all others can be made of again.
     Format("json", lambda run, _: _of("json.report").dump_report(run.report).decode(), "report.json"),
-    Format(
-        "markdown",
-        lambda run, shown: _of("backends.markdown").render_markdown(_run_document(run, shown)),
-        "report.md",
-    ),
-    Format(
-        "html",
-        lambda run, shown: _of("backends.html").render_page(_run_document(run, shown, page=True)),
-        "report.html",
-    ),
+    Format("markdown", _RUN["markdown"], "report.md"),
+    Format("html", _RUN["html"], "report.html"),
     Format(
         "junit", lambda run, shown: _of("ci.junit").render_junit(run.report, directory=shown.directory), "junit.xml"
     ),

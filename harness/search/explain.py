@@ -21,7 +21,7 @@ from harness.store.run_folder import RunDir
 FULL = "bisect.json"
 # A search that has begun gets as much, though the time of all is over then: one cut in half says nothing.
 LEAST_S = 30.0
-# Tried on what the switches that every run tries do not cure; they count for the decision like those.
+# Tried on what the switches that every run tries do not mitigate; they count for the decision like those.
 FURTHER = tuple(setting.name for setting in JIT_SWITCHES if setting.name not in TRIED_BY_DEFAULT)
 
 
@@ -56,7 +56,7 @@ def explain(facts: Mitigated, effects: Effects) -> Diagnosed:
         timed = replace(effects, end_ns=end_ns)
         explained.append(known.get(cell.cell) or _explained(cell, facts, timed))
         searched = searched or cell.cell not in known
-        if not any(item.cures for item in facts.mitigations.get(cell.model, ())):
+        if not any(item.mitigates for item in facts.mitigations.get(cell.model, ())):
             further = try_further(cell.model, FURTHER, facts, timed)
             facts = replace(facts, mitigations=further.mitigations)
     return Diagnosed(**Mitigated.known(facts), explained=tuple(explained), unexplained=tuple(left_out))

@@ -39,7 +39,7 @@ def _gravity(cell: CellVerdict) -> int:
 
 def by_bisection(cell: str, bisection: Bisection, *, folder: str, seconds: float = 0.0) -> Explained:
     """Return what ``bisection`` tells of ``cell``; ``folder`` is where its files lie, as ``Explained.paths`` has it."""
-    rewrites = rewrites_that_cure(bisection.rewrites)
+    rewrites = rewrites_that_fix(bisection.rewrites)
     lines = [*_culprits(bisection), *_mitigations(bisection.mitigations), *_rewrites(rewrites)]
     lines += [("refused", text) for text in bisection.refusals[:MOST]]
     if not lines:
@@ -97,14 +97,14 @@ def _doubts(first_bad: FirstBad) -> Iterator[str]:
 
 
 def by_mitigations(cell: str, result: MitigationResult, *, path: str) -> Explained:
-    lines = [*_mitigations(result.mitigations), *_rewrites(rewrites_that_cure(result.rewrites))]
+    lines = [*_mitigations(result.mitigations), *_rewrites(rewrites_that_fix(result.rewrites))]
     why = next(iter(result.notes), "") if not result.mitigations else ""
     return Explained(
         cell=cell,
         model=result.model,
         by="mitigate",
-        answer=lines[0][1] if lines else "nothing that was tried cures it",
-        lines=tuple(lines) or (("no cure", why or "none of the settings that mitigate tried"),),
+        answer=lines[0][1] if lines else "nothing that was tried mitigates it",
+        lines=tuple(lines) or (("tried", why or "no setting that mitigate tried helps"),),
         paths=(path,),
     )
 
@@ -114,8 +114,8 @@ def with_later(before: Sequence[Explained], later: Sequence[Explained]) -> tuple
     return tuple({(item.cell, item.by): item for item in (*before, *later)}.values())
 
 
-def rewrites_that_cure(rewrites: Iterable[Rewritten]) -> list[Rewritten]:
-    return sorted((item for item in rewrites if item.cures), key=lambda item: item.rank)
+def rewrites_that_fix(rewrites: Iterable[Rewritten]) -> list[Rewritten]:
+    return sorted((item for item in rewrites if item.fixes), key=lambda item: item.rank)
 
 
 def _answer(bisection: Bisection) -> str:
@@ -165,18 +165,18 @@ def _at(source: str) -> str:
 
 def _mitigations(tried: Iterable[Mitigation]) -> list[tuple[str, str]]:
     lines = []
-    for item in [item for item in tried if item.cures][:MOST]:
+    for item in [item for item in tried if item.mitigates][:MOST]:
         price = item.price_of("steady")
         cost = f": steady latency {price.to_old.words}" if price is not None and price.to_old is not None else ""
         breaks = f"; but breaks {', '.join(item.breaks)}" if item.breaks else ""
-        lines.append(("cure", f"{item.name}{cost}{breaks}"))
+        lines.append(("mitigation", f"{item.name}{cost}{breaks}"))
     return lines
 
 
 def _rewrites(working: Sequence[Rewritten]) -> list[tuple[str, str]]:
     if not working:
         return []
-    more = f"; {len(working) - 1} more cure as well" if len(working) > 1 else ""
+    more = f"; {len(working) - 1} more mitigate it as well" if len(working) > 1 else ""
     steady = working[0].steady
     cost = f" (latency {steady.words})" if steady is not None else ""
     return [("rewrite", f"{working[0].rule}: {working[0].what}{cost}{more}")]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.checks.migration.cures import is_curable
+from harness.checks.migration.conversion_rewrites import is_rewritable
 from harness.checks.migration.facts import Tried
 from harness.checks.migration.migrate import CONVERTING
 from harness.core.migration import MigratedModel, SmallestPart
@@ -20,7 +20,7 @@ def with_parts(
     for attempt, model in sorted(
         zip(tried, models, strict=True), key=lambda pair: (_size(pair[1], facts), pair[1].model)
     ):
-        if is_curable(attempt, model):
+        if is_rewritable(attempt, model):
             chosen.setdefault(model.kind, (attempt, model))
     if not chosen:
         return list(models)

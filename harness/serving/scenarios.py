@@ -75,7 +75,7 @@ class Scenario:
         on_request: it shows what no other one does, and its planted defects are probed only where it is planned.
         growth_per: of what the growth of memory is told; ``per_cycle``: models -> how many of those a cycle has.
         spares_loads: repeated loads are chances more, and may be fewer: see ``affordable``.
-        cures: mitigations that every run tries on what fails here, beside those that it tries on every red cell.
+        mitigations: mitigations that every run tries on what fails here, beside those that it tries on every red cell.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Scenario:
     spares_loads: bool = False
     growth_per: str = "cycle"
     per_cycle: Callable[[int], int] = _one
-    cures: tuple[str, ...] = ()
+    mitigations: tuple[str, ...] = ()
 
     @property
     def orders(self) -> tuple[str, ...]:
@@ -626,7 +626,7 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
             write=_prefork,
             forks=True,
             on_request=True,
-            cures=("one thread after the fork", "load after the fork", "one intra-op thread"),
+            mitigations=("one thread after the fork", "load after the fork", "one intra-op thread"),
         ),
         Scenario(
             name="prefork_cold",
@@ -635,7 +635,7 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
             write=_prefork_cold,
             forks=True,
             on_request=True,
-            cures=("one thread after the fork", "load after the fork", "one intra-op thread"),
+            mitigations=("one thread after the fork", "load after the fork", "one intra-op thread"),
         ),
         Scenario(
             name="exit",
@@ -644,7 +644,7 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
             write=_exit,
             exits=True,
             on_request=True,
-            cures=("join threads before exit",),
+            mitigations=("join threads before exit",),
         ),
         Scenario(
             name="cuda_graphs",

@@ -41,7 +41,7 @@ KINDS = {
     "limit": "another quantity of the benchmark is beyond a limit of the policy",
     "hang": "threads hang, or the process crashes, at one place",
     "setting": "a setting that differs between the sides",
-    "cured": "one setting makes it go away",
+    "mitigated": "one setting makes it go away",
     "error": "one text of an error",
     "alone": "one model by itself: nothing says what it shares with others",
     "undecided": "a latency that the benchmark could not decide",
@@ -241,7 +241,7 @@ def _key(item: _Red, finding: Finding, report: RunReport) -> Key:
         or _key_of_operator(item, finding, report)
         or _key_of_place(item, finding)
         or _key_of_setting(item, finding)
-        or _key_of_cure(item, report)
+        or _key_of_mitigation(item, report)
         or _key_of_text(item, finding)
     )
 
@@ -365,20 +365,20 @@ def _key_of_busy(item: _Red, stacks: Sequence[Sequence[str]]) -> Key | None:
 
 
 def _key_of_setting(item: _Red, finding: Finding) -> Key | None:
-    cures = [cure.name for cure in item.mitigations if cure.cures]
+    mitigations = [mitigation.name for mitigation in item.mitigations if mitigation.mitigates]
     for name, words in finding.settings.items():
-        if shows(name, cures):
+        if shows(name, mitigations):
             return Key("setting", f"setting-{_slug(name)}", _cut(words))
     return None
 
 
-def _key_of_cure(item: _Red, report: RunReport) -> Key | None:
-    mine = [cure.name for cure in item.mitigations if cure.cures]
+def _key_of_mitigation(item: _Red, report: RunReport) -> Key | None:
+    mine = [mitigation.name for mitigation in item.mitigations if mitigation.mitigates]
     if not mine:
         return None
-    every = [cure.name for row in report.judgement.rows for cure in row.mitigations if cure.cures]
+    every = [mitigation.name for row in report.judgement.rows for mitigation in row.mitigations if mitigation.mitigates]
     name = max(mine, key=lambda name: (every.count(name), -mine.index(name)))
-    return Key("cured", f"cured-by-{_slug(name)}", _cut(f"gone with {name}"))
+    return Key("mitigated", f"mitigated-by-{_slug(name)}", _cut(f"gone with {name}"))
 
 
 def _key_of_text(item: _Red, finding: Finding) -> Key:
@@ -433,6 +433,7 @@ def _cut(text: str) -> str:
 def _cause(key: Key, items: Sequence[_Red], report: RunReport) -> Cause:
     first = items[0]
     statuses = {item.status for item in items}
+    fix, is_verified = _fix(items)
     return Cause(
         id=key.id,
         kind=key.kind,
@@ -442,7 +443,8 @@ def _cause(key: Key, items: Sequence[_Red], report: RunReport) -> Cause:
         models=tuple(dict.fromkeys(item.cell.model for item in items)),
         excess=first.excess,
         evidence=tuple(_evidence(key, first))[:EVIDENCE_LINES],
-        cure=_cure(items),
+        fix=fix,
+        fix_verified=is_verified,
         commands=tuple(_commands(key, items, report)),
     )
 
@@ -483,34 +485,34 @@ def _first(story: Sequence[tuple[str, str]], label: str) -> tuple[str, str] | No
     return next((line for line in story if line[0] == label), None)
 
 
-def _cure(items: Sequence[_Red]) -> str:
-    """Return what takes most of the cells away, with its cost; a rewrite or an advice where no setting does.
+def _fix(items: Sequence[_Red]) -> tuple[str, bool]:
+    """Return what takes most of the cells away, with its cost, and whether that was tried: advice was not.
 
-    A cure was verified against the golden outputs. Where the answers were what changed, it says that they are the old
-    ones again: somebody may prefer the new ones.
+    A mitigation was verified against the golden outputs. Where the answers were what changed, it says that they are
+    the old ones again: somebody may prefer the new ones.
     """
     first = items[0].finding
     restores = ", with the old answers" if first is not None and first.kind in ANSWERS else ""
-    cures: dict[str, list[Mitigation]] = {}
+    mitigations: dict[str, list[Mitigation]] = {}
     for item in items:
         for mitigation in item.mitigations:
-            if mitigation.cures:
-                cures.setdefault(mitigation.name, []).append(mitigation)
-    if cures:
-        name = max(cures, key=lambda name: len(cures[name]))
-        priced = [item.price for item in cures[name] if item.price is not None]
+            if mitigation.mitigates:
+                mitigations.setdefault(mitigation.name, []).append(mitigation)
+    if mitigations:
+        name = max(mitigations, key=lambda name: len(mitigations[name]))
+        priced = [item.price for item in mitigations[name] if item.price is not None]
         cost = f"steady latency {max(priced, key=lambda price: price.ratio).words}" if priced else "cost not measured"
-        many = f" cures {len(cures[name])} of {len(items)} cells" if len(items) > 1 else ""
-        breaks = sorted({model for item in cures[name] for model in item.breaks})
+        many = f" mitigates {len(mitigations[name])} of {len(items)} cells" if len(items) > 1 else ""
+        breaks = sorted({model for item in mitigations[name] for model in item.breaks})
         broken = f"; but breaks {', '.join(breaks)}" if breaks else ""
-        return f"{name}{many}{restores}; {cost}{broken}"
+        return f"{name}{many}{restores}; {cost}{broken}", True
     for item in items:
         lines = [line for explained in item.explained for line in explained.lines]
-        for label in ("cure", "rewrite"):
+        for label in ("mitigation", "rewrite"):
             line = _first(lines, label)
             if line is not None:
-                return f"{line[1]}{restores}" if label == "cure" else f"rewrite {line[1]}"
-    return next((known.what_to_do for known in _static(items[0], stopping=True) if known.what_to_do), "")
+                return f"{line[1]}{restores}" if label == "mitigation" else f"rewrite {line[1]}", True
+    return next((known.what_to_do for known in _static(items[0], stopping=True) if known.what_to_do), ""), False
 
 
 def _commands(key: Key, items: Sequence[_Red], report: RunReport) -> Iterator[tuple[str, str]]:

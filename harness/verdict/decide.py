@@ -28,17 +28,19 @@ def judge_row(model: str, cells: Sequence[CellVerdict], mitigations: Sequence[Mi
     if status is not Status.PASS:
         worst = next((cell for cell in deciding if cell.status is status), None)
         reason = cell_reason(worst) if worst is not None else "no cell of this model was judged"
-    with_cures = tuple(_with_cures(cell, mitigations) for cell in cells)
-    return RowVerdict(model=model, status=status, cells=with_cures, reason=reason, mitigations=tuple(mitigations))
+    with_mitigations = tuple(_with_mitigations(cell, mitigations) for cell in cells)
+    return RowVerdict(model=model, status=status, cells=with_mitigations, reason=reason, mitigations=tuple(mitigations))
 
 
-def _with_cures(cell: CellVerdict, mitigations: Sequence[Mitigation]) -> CellVerdict:
-    """Return the cell with the switches that cure it named in what diverges only after the first calls."""
+def _with_mitigations(cell: CellVerdict, mitigations: Sequence[Mitigation]) -> CellVerdict:
+    """Return the cell with the switches that mitigate it named in what diverges only after the first calls."""
     if not mitigations:
         return cell
-    names = ", ".join(item.name for item in mitigations if item.cures) or "none of the switches tried"
+    names = ", ".join(item.name for item in mitigations if item.mitigates) or "none of the switches tried"
     findings = tuple(
-        replace(finding, detail={**finding.detail, "cured_by": names}) if finding.kind == "late_divergence" else finding
+        replace(finding, detail={**finding.detail, "mitigated_by": names})
+        if finding.kind == "late_divergence"
+        else finding
         for finding in cell.findings
     )
     return replace(cell, findings=findings)
@@ -130,9 +132,9 @@ def _decide(
         return Decision.INCONCLUSIVE, "no planted defect was probed, so nothing shows that the gate can see"
     failed = [row for row in rows if row.status in (Status.FAIL, Status.XPASS)]
     if failed:
-        uncured = [row for row in failed if not is_cured(row)]
-        if uncured:
-            return Decision.BLOCKED, _blocked_reason(uncured, len(failed))
+        unmitigated = [row for row in failed if not is_mitigated(row)]
+        if unmitigated:
+            return Decision.BLOCKED, _blocked_reason(unmitigated, len(failed))
         if not vacuous:
             open_rows = [row.model for row in rows if row.status is Status.INCONCLUSIVE]
             if open_rows:
@@ -163,10 +165,10 @@ def _passing_words(rows: Sequence[RowVerdict]) -> str:
     return ", ".join(parts) + (f" ({'; '.join(open_)})" if open_ else "")
 
 
-def is_cured(row: RowVerdict) -> bool:
-    """Whether a switch cures a failing row: all of it. Of what fails by the policy alone, no switch was asked."""
+def is_mitigated(row: RowVerdict) -> bool:
+    """Whether a switch mitigates a failing row: all of it. Of what fails by the policy alone, no switch was asked."""
     by_policy = any(cell.status is Status.FAIL and cell.judged not in (None, Status.FAIL) for cell in row.cells)
-    return not by_policy and any(mitigation.cures for mitigation in row.mitigations)
+    return not by_policy and any(mitigation.mitigates for mitigation in row.mitigations)
 
 
 def _with_rollback(decision: Decision, reason: str, rollback: RollbackReport, *, blind: bool) -> tuple[Decision, str]:
@@ -225,10 +227,10 @@ def _gravity(row: RowVerdict) -> int:
 
 def _mitigation_reason(failed: Sequence[RowVerdict]) -> str:
     parts = []
-    for name, cured in _cured_by(failed).items():
-        highest = _highest_price(name, cured)
+    for name, mitigated in _mitigated_by(failed).items():
+        highest = _highest_price(name, mitigated)
         price = f"steady latency {highest.words}" if highest is not None else "price not measured"
-        parts.append(f"{name} cures {first_few([row.model for row in cured], NAMED)}, {price}")
+        parts.append(f"{name} mitigates {first_few([row.model for row in mitigated], NAMED)}, {price}")
     if len(parts) > 1:
         parts.append("these switches were not probed together")
     return "; ".join(parts)
@@ -238,16 +240,19 @@ def _mitigation(rows: Sequence[RowVerdict], accepted: Sequence[str]) -> str:
     """Return a headline's setting and its cost; accepted ones are set, and priced by the benchmark, already."""
     failed = [row for row in rows if row.status in (Status.FAIL, Status.XPASS)]
     parts = [f"{name}, accepted by the policy" for name in accepted]
-    for name, cured in _cured_by(failed).items():
-        highest = _highest_price(name, cured)
+    for name, mitigated in _mitigated_by(failed).items():
+        highest = _highest_price(name, mitigated)
         parts.append(f"{name}, latency {highest.words}" if highest is not None else f"{name}, price not measured")
     return "; ".join(parts)
 
 
-def _cured_by(failed: Sequence[RowVerdict]) -> dict[str, list[RowVerdict]]:
-    """Return the mitigations to report, by name, each with the rows that it cures."""
-    cure_of = chosen_cures(failed)
-    return {name: [row for row in failed if cure_of.get(row.model) == name] for name in sorted(set(cure_of.values()))}
+def _mitigated_by(failed: Sequence[RowVerdict]) -> dict[str, list[RowVerdict]]:
+    """Return the mitigations to report, by name, each with the rows that it mitigates."""
+    mitigation_of = chosen_mitigations(failed)
+    return {
+        name: [row for row in failed if mitigation_of.get(row.model) == name]
+        for name in sorted(set(mitigation_of.values()))
+    }
 
 
 def _highest_price(name: str, rows: Sequence[RowVerdict]) -> RatioEstimate | None:
@@ -255,28 +260,30 @@ def _highest_price(name: str, rows: Sequence[RowVerdict]) -> RatioEstimate | Non
         item.price
         for row in rows
         for item in row.mitigations
-        if item.name == name and item.cures and item.price is not None
+        if item.name == name and item.mitigates and item.price is not None
     ]
     return max(prices, key=lambda price: price.ratio, default=None)
 
 
-def chosen_cures(failed: Sequence[RowVerdict]) -> dict[str, str]:
-    """Return one curing mitigation per failed model: the fewest different ones, found greedily.
+def chosen_mitigations(failed: Sequence[RowVerdict]) -> dict[str, str]:
+    """Return one mitigation per failed model that one helps: the fewest different ones, found greedily.
 
-    A switch is process-wide, so one switch that cures all is worth more than the cheapest for each. Of those that cure
-    as many the cheapest is taken, and of those without a price the one that stands first in the table of settings.
+    A switch is process-wide, so one switch that mitigates all is worth more than the cheapest for each. Of those that
+    mitigate as many the cheapest is taken, and of those without a price the first in the table of settings.
     """
-    open_rows = {row.model: {mitigation.name for mitigation in row.mitigations if mitigation.cures} for row in failed}
+    open_rows = {
+        row.model: {mitigation.name for mitigation in row.mitigations if mitigation.mitigates} for row in failed
+    }
     order = {name: place for place, name in enumerate(MITIGATIONS)}
     tried = sorted(set().union(*open_rows.values()), key=lambda name: (order.get(name, len(order)), name))
     chosen: dict[str, str] = {}
     while open_rows:
-        counts = {name: sum(name in cures for cures in open_rows.values()) for name in tried}
+        counts = {name: sum(name in mitigations for mitigations in open_rows.values()) for name in tried}
         if not any(counts.values()):
             break
         most = [name for name in tried if counts[name] == max(counts.values())]
         best = min(most, key=lambda name: _cost(name, [row for row in failed if row.model in open_rows]))
-        for model in [model for model, cures in open_rows.items() if best in cures]:
+        for model in [model for model, mitigations in open_rows.items() if best in mitigations]:
             chosen[model] = best
             del open_rows[model]
     return chosen

@@ -3,13 +3,13 @@
 What ends a command before it comes to anything is an error with a code of its own, see ``harness.core.errors``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from harness.core.diagnosis import BisectAnswer, Bisection, MitigationAnswer, MitigationResult
 from harness.core.errors import ExitCode
 from harness.core.fleet import FleetReport
-from harness.core.golden import GoldenStatus, Packing
+from harness.core.golden import GoldenStatus, Packing, RecordChange, Review
 from harness.core.machine import Checkup
 from harness.core.migration import Migrated, Migration
 from harness.core.outcome import Decision, Status
@@ -30,7 +30,7 @@ STATUSES: Final[Mapping[Status, ExitCode]] = {Status.PASS: GREEN, Status.FAIL: R
 
 
 def exit_code(result: object) -> ExitCode:
-    """Return a command's exit code; None: done as told. What a search was for (culprit, cure) is red as well."""
+    """Return a command's exit code; None: done as told. What a search was for (culprit, mitigation) is red as well."""
     match result:
         case None:
             return GREEN
@@ -57,6 +57,8 @@ def exit_code(result: object) -> ExitCode:
             return ExitCode.ENVIRONMENT if result.blocked else GREEN
         case Packing():
             return GREEN if result.complete else OPEN
+        case Review():
+            return _of_changes({diff.change for diff in result.diffs})
         case GoldenStatus():
             return ExitCode.CONFIGURATION if result.problems else GREEN
         case _:
@@ -68,10 +70,16 @@ def _has_culprit(result: Bisection) -> bool:
     culprit = {
         BisectAnswer.OPERATOR: result.divergence is not None and bool(result.divergence.culprits),
         BisectAnswer.LOADING: bool(result.refusals),
-        BisectAnswer.EXECUTOR: reduced or any(tried.cures for tried in result.mitigations),
+        BisectAnswer.EXECUTOR: reduced or any(tried.mitigates for tried in result.mitigations),
         BisectAnswer.NODES: reduced,
     }
     return culprit.get(result.answer, False)
+
+
+def _of_changes(changes: Collection[RecordChange]) -> ExitCode:
+    if {*changes} - {RecordChange.SAME, RecordChange.WITHIN, RecordChange.UNKNOWN}:
+        return RED
+    return GREEN if changes and RecordChange.UNKNOWN not in changes else OPEN
 
 
 def _of_files(result: Inspection) -> ExitCode:

@@ -6,7 +6,14 @@ from dataclasses import replace
 
 from harness.artifacts.tensors.decode import DecodeError
 from harness.checks.migration.compilation import not_compiled
-from harness.checks.migration.cures import BUSY, LISTS, SERVED_BADLY, best_refusal, cured_words, price_words
+from harness.checks.migration.conversion_rewrites import (
+    BUSY,
+    LISTS,
+    SERVED_BADLY,
+    best_refusal,
+    price_words,
+    rewritten_words,
+)
 from harness.checks.migration.deprecation import line_of
 from harness.checks.migration.dimensions import differing, fixed_dimensions, taken, varies
 from harness.checks.migration.facts import Answers, Tried
@@ -48,14 +55,14 @@ STOPPED: Mapping[str, tuple[str, str]] = {
     "busy_before": ("the old release could not be asked for its answers: {}", "run it again"),
     "fails_before": ("as TorchScript it fails in the old release already: {}", "see it with compat"),
 }
-SLOWER_CURE = "stay with TorchScript for this one, or try torch._inductor's max_autotune when it is packaged"
-OLDEST_CURE = "convert in the oldest release that must load it: --new {}"
-OTHER_RELEASE_CURE = "convert in another release: this one does not load what it writes itself"
-HOOKS_CURE = "do in forward what the hooks do, or convert what is only ever called by forward without them"
-METHOD_CURE = "a module whose forward is that method, saved as an archive of its own"
+SLOWER_ADVICE = "stay with TorchScript for this one, or try torch._inductor's max_autotune when it is packaged"
+OLDEST_ADVICE = "convert in the oldest release that must load it: --new {}"
+OTHER_RELEASE_ADVICE = "convert in another release: this one does not load what it writes itself"
+HOOKS_ADVICE = "do in forward what the hooks do, or convert what is only ever called by forward without them"
+METHOD_ADVICE = "a module whose forward is that method, saved as an archive of its own"
 KEEPS_SIZES_OPEN: Minor = (2, 15)
-TUPLE_CURE = "unpack it, or take tuple(program(...)); a caller in C++ takes the tensors one by one anyway"
-RESET_CURE = "take the state as an input of forward and return it, in place of the method {}"
+TUPLE_ADVICE = "unpack it, or take tuple(program(...)); a caller in C++ takes the tensors one by one anyway"
+RESET_ADVICE = "take the state as an input of forward and return it, in place of the method {}"
 # What torch.export raises where a request has a size that the program does not take.
 REFUSES_SIZE = re.compile(r"Guard failed|Expected input|to be equal to|to be [<>]=|expected .* but got")
 WORST_FIRST = (
@@ -98,8 +105,8 @@ def judge(tried: Tried) -> MigratedModel:
 def _stopped(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     kind, why = tried.stopped
     if kind:
-        words, cure = STOPPED[kind]
-        return replace(model, outcome=Migrated.UNDECIDED, kind=kind, reason=words.format(why), cure=cure)
+        words, advice = STOPPED[kind]
+        return replace(model, outcome=Migrated.UNDECIDED, kind=kind, reason=words.format(why), advice=advice)
     probe = tried.conversion
     if probe is not None and probe.outcomes & UNCLEAR:
         return _unclear(model, "the conversion", probe)
@@ -111,7 +118,7 @@ def _unclear(model: MigratedModel, what: str, probe: ProbeResult) -> MigratedMod
     outcome = next(iter(sorted(probe.outcomes & UNCLEAR)))
     failure = probe.models[0].failure or probe.failure
     reason = f"{what} could not be judged: {outcome.value}{f': {failure.first_line}' if failure is not None else ''}"
-    return replace(model, outcome=Migrated.UNDECIDED, kind=outcome.value, reason=reason, cure="run it again")
+    return replace(model, outcome=Migrated.UNDECIDED, kind=outcome.value, reason=reason, advice="run it again")
 
 
 def _not_convertible(tried: Tried, model: MigratedModel) -> MigratedModel | None:
@@ -119,13 +126,13 @@ def _not_convertible(tried: Tried, model: MigratedModel) -> MigratedModel | None
     others = [item.method for item in tried.input_sets if item.method != "forward"]
     if wire.WITH_HOOKS_METHOD in others:
         reason = "its root has hooks, which run where Python calls it, and forward alone can be converted"
-        return replace(model, kind="hooks", reason=reason, cure=HOOKS_CURE)
+        return replace(model, kind="hooks", reason=reason, advice=HOOKS_ADVICE)
     if others:
         reason = f"requests call {first_few(sorted(set(others)), NAMED)}, and forward alone can be converted"
-        return replace(model, kind="several methods", reason=reason, cure=METHOD_CURE)
+        return replace(model, kind="several methods", reason=reason, advice=METHOD_ADVICE)
     if tried.reset is not None:
         reason = f"it keeps state, which {tried.reset} takes back before each request; only forward can be converted"
-        return replace(model, kind="state", reason=reason, cure=RESET_CURE.format(tried.reset))
+        return replace(model, kind="state", reason=reason, advice=RESET_ADVICE.format(tried.reset))
     probe = tried.conversion
     assert probe is not None, tried.model  # else it was stopped
     result = probe.models[0]
@@ -137,19 +144,19 @@ def _not_convertible(tried: Tried, model: MigratedModel) -> MigratedModel | None
     node = tried.mark("not_converted")
     if result.phase == wire.LOAD:
         reason = f"as TorchScript it does not load in the new release: {failure_words(result, probe)}"
-        return replace(model, kind="load_error", reason=reason, cure="judge the upgrade first: compat")
+        return replace(model, kind="load_error", reason=reason, advice="judge the upgrade first: compat")
     if result.failure is None:
         kind = result.outcome.value
         return replace(model, kind=kind, reason=f"the conversion ends in a {kind}: {failure_words(result, probe)}")
     error = str(node["reason"]) if node else f"{result.failure.type}: {result.failure.message}"
     source = PACKAGES.sub("", str(node.get("source", "")))
-    kind, cure = obstacle(str(node.get("kind", "")), error, source)
+    kind, advice = obstacle(str(node.get("kind", "")), error, source)
     place = f"{node['kind']} at {source or 'an unknown place'}: " if node else f"{result.phase_words}: "
     return replace(
         model,
         kind=kind,
         reason=place + prose(_telling(error)),
-        cure=cure,
+        advice=advice,
         source=source,
         code=str(node.get("code", "")),
     )
@@ -174,8 +181,8 @@ def _differs(tried: Tried, model: MigratedModel) -> MigratedModel | None:
         reason = difference_words(comparison)
         if tried.in_torchscript:
             reason += f"; TorchScript itself answers otherwise in {first.release} than the golden: compat judges that"
-        cure = RESET_CURE.format("that keeps it") if finding.kind == "input_changed" else ""
-        return replace(model, outcome=Migrated.DIFFERS, kind="answers otherwise", reason=reason, cure=cure)
+        advice = RESET_ADVICE.format("that keeps it") if finding.kind == "input_changed" else ""
+        return replace(model, outcome=Migrated.DIFFERS, kind="answers otherwise", reason=reason, advice=advice)
     refused = [result for result in _failing(first) if not _refuses_size(tried, result)]
     if refused:
         words = failure_words(refused[0], first.probe)
@@ -223,13 +230,13 @@ def _fixed(tried: Tried, model: MigratedModel) -> MigratedModel | None:
         fixed = differing(tried.requests[tried.example], tried.requests[refused[0]])
     if not fixed:
         return None
-    kind, cure = dimension_cure(fixed, tried.torch or tried.release)
+    kind, advice = dimension_advice(fixed, tried.torch or tried.release)
     return replace(
         model,
         outcome=Migrated.FIXED,
         kind=kind,
         reason=f"{first_few([dimension_words(dimension) for dimension in fixed], NAMED, '; ')}",
-        cure=cure,
+        advice=advice,
         dimensions=fixed,
     )
 
@@ -243,7 +250,7 @@ def dimension_words(dimension: Dimension) -> str:
     return f"{dimension.argument} {place}, and requests have {others} too"
 
 
-def dimension_cure(fixed: Sequence[Dimension], release: str) -> tuple[str, str]:
+def dimension_advice(fixed: Sequence[Dimension], release: str) -> tuple[str, str]:
     """Return what is fixed, a stable word, and how to keep it open; ``release``: torch that converts, if known."""
     sizes = [dimension for dimension in fixed if dimension.axis is not None]
     if not sizes:
@@ -281,7 +288,7 @@ def _not_loadable(tried: Tried, model: MigratedModel) -> MigratedModel | None:
         outcome=Migrated.NOT_LOADABLE,
         kind=f"in {', '.join(named)}",
         reason="; ".join(reason for _, reason in reasons),
-        cure=OTHER_RELEASE_CURE if tried.release in named else OLDEST_CURE.format(min(named, key=line_of)),
+        advice=OTHER_RELEASE_ADVICE if tried.release in named else OLDEST_ADVICE.format(min(named, key=line_of)),
     )
 
 
@@ -300,8 +307,8 @@ def _not_packageable(tried: Tried, model: MigratedModel) -> MigratedModel | None
     result = probe.models[0]
     if result.outcome is not Outcome.COMPLETED:
         error = f"{failure.type}: {failure.message}" if (failure := result.failure) is not None else ""
-        kind, reason, cure = not_compiled(error)
-        return replace(model, kind=kind or model.kind, reason=reason or failure_words(result, probe), cure=cure)
+        kind, reason, advice = not_compiled(error)
+        return replace(model, kind=kind or model.kind, reason=reason or failure_words(result, probe), advice=advice)
     if tried.packaged is None:
         return replace(model, reason="nothing was written")
     wrong = _not_answering(tried.packaged, model, "the package")
@@ -325,7 +332,7 @@ def _not_loaded(answers: Answers, model: MigratedModel, what: str) -> MigratedMo
     words = failure_words(answers.load, answers.probe)
     lacking = lack(words)
     if lacking is not None:
-        model = replace(model, kind=lacking.kind, cure=lacking.cure)
+        model = replace(model, kind=lacking.kind, advice=lacking.advice)
     return replace(model, reason=f"{what}: {words}")
 
 
@@ -336,12 +343,12 @@ def _fails_served(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     unclear = unclear_when_served(tried)
     if not unclear:
         return None
-    return replace(model, outcome=Migrated.UNDECIDED, kind=BUSY, reason=unclear, cure="run it again")
+    return replace(model, outcome=Migrated.UNDECIDED, kind=BUSY, reason=unclear, advice="run it again")
 
 
 def _slower(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     words = slower_words(tried)
-    return replace(model, outcome=Migrated.SLOWER, kind="slower", reason=words, cure=SLOWER_CURE) if words else None
+    return replace(model, outcome=Migrated.SLOWER, kind="slower", reason=words, advice=SLOWER_ADVICE) if words else None
 
 
 def _lists(tried: Tried, model: MigratedModel) -> MigratedModel | None:
@@ -349,7 +356,7 @@ def _lists(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     if not tried.answers[0].lists:
         return None
     reason = "answers with a list where TorchScript answers with a tuple; what is in it is the same"
-    return replace(model, outcome=Migrated.DIFFERS, kind=LISTS, reason=reason, cure=TUPLE_CURE)
+    return replace(model, outcome=Migrated.DIFFERS, kind=LISTS, reason=reason, advice=TUPLE_ADVICE)
 
 
 def _steps(tried: Tried) -> Iterator[Step]:
@@ -419,7 +426,7 @@ def _cause(outcome: Migrated, kind: str, models: Sequence[MigratedModel]) -> Cau
     evidence = [("what", first.reason)]
     if first.source:
         evidence.append(("source", f"{first.source}{f': {prose(first.code)}' if first.code else ''}"))
-    evidence += _parts_and_cures(models)
+    evidence += _parts_and_rewrites(models)
     if proof := proof_of(first):
         evidence.append(("evidence", proof))
     return Cause(
@@ -430,7 +437,7 @@ def _cause(outcome: Migrated, kind: str, models: Sequence[MigratedModel]) -> Cau
         cells=tuple(model.model for model in models),
         models=tuple(model.model for model in models),
         evidence=tuple(evidence),
-        cure=cured_words(models) or first.cure,
+        fix=rewritten_words(models) or first.advice,
     )
 
 
@@ -439,13 +446,13 @@ def proof_of(model: MigratedModel) -> str:
     return next((step.evidence for step in model.steps if step.reason and step.evidence), "")
 
 
-def _parts_and_cures(models: Sequence[MigratedModel]) -> Iterator[tuple[str, str]]:
+def _parts_and_rewrites(models: Sequence[MigratedModel]) -> Iterator[tuple[str, str]]:
     """Yield what is known beyond the outcome: what the rewrites came to and cost, and the smallest part."""
     if price := price_words(models):
         yield "price", price
-    served = next((model for model in models if model.cured_outcome in SERVED_BADLY), None)
+    served = next((model for model in models if model.rewritten_outcome in SERVED_BADLY), None)
     if served is not None:
-        yield "then", f"{served.model}, cured: {joined(served.cures[-1].reason, served.cures[-1].advice)}"
+        yield "then", f"{served.model}, rewritten: {joined(served.rewrites[-1].reason, served.rewrites[-1].advice)}"
     part = next((model.part for model in models if model.part is not None), None)
     if part is not None and part.nodes:
         source = PACKAGES.sub("", part.source)
@@ -454,11 +461,11 @@ def _parts_and_cures(models: Sequence[MigratedModel]) -> Iterator[tuple[str, str
         yield "smallest", f"not found: {part.note}"
     if part is not None and part.reproducer:
         yield "script", f"{part.reproducer}/reproduce.py"
-    left = [model for model in models if not model.cured_by]
+    left = [model for model in models if not model.rewritten_by]
     if len(left) < len(models) and left:
-        yield "others", left[0].cure
-    if left and left[0].cures:
-        yield "no cure", best_refusal(left[0].cures)
+        yield "others", left[0].advice
+    if left and left[0].rewrites:
+        yield "no rewrite", best_refusal(left[0].rewrites)
 
 
 def counts_words(models: Sequence[MigratedArtifact]) -> str:

@@ -19,7 +19,7 @@ def answer_of(
     """
     if searched:
         tried = tuple(mitigations)
-        if any(mitigation.cures for mitigation in tried) or any(item.cures for item in rewrites):
+        if any(mitigation.mitigates for mitigation in tried) or any(item.fixes for item in rewrites):
             return MitigationAnswer.FOUND, ""
         undecided = bool(tried) and all(mitigation.untestable for mitigation in tried)
         return (MitigationAnswer.UNDECIDED if undecided else MitigationAnswer.NOT_FOUND), ""

@@ -38,7 +38,7 @@ def regate(
     divided = may_be_taken_off(report.common, _budget(report), settings)
     cells = settled(_judged_again(report, policies, context, divided=divided), settings, context)
     rows = [
-        judge_row(row.model, cells[row.model], _still_cured(row, cells[row.model])) for row in report.judgement.rows
+        judge_row(row.model, cells[row.model], _still_mitigated(row, cells[row.model])) for row in report.judgement.rows
     ]
     asked = () if report.judgement.of_cell else demands(settings, rows, policies, untimed=_untimed(report))
     rollback = report.rollback
@@ -159,13 +159,13 @@ def _was_reported(was: CellVerdict, report: RunReport) -> bool:
     return was.status is not Status.INCONCLUSIVE or (regated and was.decides)
 
 
-def _still_cured(row: RowVerdict, cells: Sequence[CellVerdict]) -> tuple[Mitigation, ...]:
-    """Return the mitigations of a row; none cures where something fails now that the run did not try to cure."""
+def _still_mitigated(row: RowVerdict, cells: Sequence[CellVerdict]) -> tuple[Mitigation, ...]:
+    """Return the mitigations of a row; none mitigates where something fails that the run did not try it on."""
     failed = {cell.cell for cell in row.cells if cell.status is Status.FAIL}
     if all(cell.cell in failed for cell in cells if cell.status is Status.FAIL):
         return row.mitigations
     why = "not tried on what fails under this policy"
-    return tuple(replace(item, cures=False, note=why) if item.cures else item for item in row.mitigations)
+    return tuple(replace(item, mitigates=False, note=why) if item.mitigates else item for item in row.mitigations)
 
 
 def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySettings, missing: str) -> Judgement:

@@ -31,29 +31,29 @@ def way_words(served: Served) -> str:
 
 
 class ServedFailure(NamedTuple):
-    """A way of serving in which a package fails: its stable word, the reason, and what cures it."""
+    """A way of serving in which a package fails: its stable word, the reason, and what mitigates it."""
 
     kind: str
     reason: str
-    cure: str
+    advice: str
 
 
 def failure_when_served(tried: Tried) -> ServedFailure | None:
-    """Return a way of serving in which a package fails or answers otherwise, one without a cure first; None without.
+    """Return a way of serving in which a package fails or answers otherwise, one without mitigation first; or None.
 
     A process that fails for the order of its loads or first calls fails by chance for one model or another: all that
-    it serves are held back by it. What cures all ways is what a server needs.
+    it serves are held back by it. What mitigates all ways is what a server needs.
     """
     failing = [way for way in tried.served if way.fails or way.beside]
     if not failing:
         return None
-    served = min(failing, key=lambda way: (bool(way.cure), not way.fails))  # its own failure before a neighbour's
+    served = min(failing, key=lambda way: (bool(way.mitigation), not way.fails))  # its own failure before a neighbour's
     how = way_words(served)
     words = f"{how}: {f'{served.beside} fails beside it' if served.beside else _failed(served)}"
-    if served.cure:
-        names = list(dict.fromkeys(name for way in failing for name in way.cure))
-        cure, about = " and ".join(names), "; ".join(MITIGATIONS[name].about for name in names)
-        return ServedFailure(f"without {cure}", words, f"verified: {cure} ({about})")
+    if served.mitigation:
+        names = list(dict.fromkeys(name for way in failing for name in way.mitigation))
+        mitigation, about = " and ".join(names), "; ".join(MITIGATIONS[name].about for name in names)
+        return ServedFailure(f"without {mitigation}", words, f"verified: {mitigation} ({about})")
     outcome = served.result.outcome.value if served.result.failed else "answers otherwise"
     return ServedFailure(f"{outcome} in {how}", words, "")
 

@@ -15,7 +15,19 @@ LAYERS = (
     *(
         tuple(f"apps.{name}" for name in names)
         for names in (
-            ("bisect", "completion", "env", "fleet", "inspect", "matrix", "migration", "mitigate", "pack", "waivers"),
+            (
+                "bisect",
+                "completion",
+                "diff",
+                "env",
+                "fleet",
+                "inspect",
+                "matrix",
+                "migration",
+                "mitigate",
+                "pack",
+                "waivers",
+            ),
             ("rerun",),
             ("upgrade",),
             ("doctor", "gate", "golden"),
@@ -81,7 +93,7 @@ PURE_MODULES = (
     "checks.latency.quantities",
     "checks.latency.statistics",
     "checks.migration.compilation",
-    "checks.migration.cures",
+    "checks.migration.conversion_rewrites",
     "checks.migration.deprecation",
     "checks.migration.dimensions",
     "checks.migration.facts",

@@ -80,8 +80,8 @@ def values_in_words(row: Row) -> str:
     return "true or false" if row.values is bool else f"whole number >= {row.values}"
 
 
-def test_every_mitigation_has_a_row_on_the_page_of_cures() -> None:
-    section = read(GUIDE / "curing.md").partition("\n## The settings\n")[2].partition("\n## ")[0]
+def test_every_mitigation_has_a_row_on_the_page_of_fixes() -> None:
+    section = read(GUIDE / "mitigating.md").partition("\n## The settings\n")[2].partition("\n## ")[0]
     assert first_columns(section) == [*MITIGATIONS]
 
 

@@ -33,7 +33,7 @@ from harness.store import codec
 from harness.store.run_folder import RunDir
 
 RESULT = BISECTION
-IN_VAIN = "none of the switches that the run tried cures it"
+IN_VAIN = "none of the switches that the run tried mitigates it"
 
 
 def bisect(project: Project, *, model: str | None = None, selected: SelectedCell | None = None) -> Searched[Bisection]:
@@ -137,17 +137,17 @@ def kept_bisection(project: Project, selected: SelectedCell) -> Bisection | None
     if in_row.status in RED and any(kind in SHOWN_AS for kind in in_row.kinds):
         return None
     story = tuple(f"{label}: {text}" for finding in in_row.findings for label, text in finding.story[:3])
-    cured = tuple(f"{tried.name} cures it" for tried in row.mitigations if tried.cures) or (IN_VAIN,)
+    mitigated = tuple(f"{tried.name} mitigates it" for tried in row.mitigations if tried.mitigates) or (IN_VAIN,)
     what = INITIALIZATIONS[cell.scenario].words
     shown = ", ".join(kind.replace("_", " ") for kind in in_row.kinds)
     why = f"{what}: {shown}: nodes are looked for where it hangs, crashes or raises"
     if in_row.status in WELL:
-        why, cured = f"{what}: the run says {in_row.status}", ()
+        why, mitigated = f"{what}: the run says {in_row.status}", ()
     return Bisection(
         model=cell.model,
         old=report.old.name,
         new=report.new.name,
         answer=BisectAnswer.NOTHING if in_row.status in WELL else BisectAnswer.UNDECIDED,
         symptom=tuple(finding.message for finding in in_row.findings),
-        notes=(why, *story, *cured),
+        notes=(why, *story, *mitigated),
     )

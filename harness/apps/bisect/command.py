@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 HELP = CommandHelp(
     "bisect",
-    "find whose doing a red cell is, what cures it, and since which release it is",
+    "find whose doing a red cell is, what fixes it, and since which release it is",
     "Find what causes a red cell: the operator and its source line, or the smallest set of nodes that shows it, "
-    "and what cures it. With --over releases: the first torch release that shows it.",
+    "and what fixes it. With --over releases: the first torch release that shows it.",
     (
-        ("--artifact ranker.pt --old 2.1.2 --new 2.6.0", "which operator causes it, and what cures it"),
+        ("--artifact ranker.pt --old 2.1.2 --new 2.6.0", "which operator causes it, and what fixes it"),
         ("--cell CELL_ID", "the same for a red cell of the last run"),
         ("--cell CELL_ID --over releases", "since which torch release"),
         ("--artifact ranker.pt --over releases", "the same for a file"),

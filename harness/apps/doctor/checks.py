@@ -193,8 +193,8 @@ def _memory(facts: Facts, host: Host) -> Reading | None:
 def _compiler(facts: Facts, _host: Host) -> Reading:
     if facts.tools.compiler:
         return Reading(facts.tools.compiler)
-    why, _, cure = facts.tools.no_compiler.rpartition(": ")
-    words = {"cure": f"{cure[:1].upper()}{cure[1:]}."}
+    why, _, advice = facts.tools.no_compiler.rpartition(": ")
+    words = {"advice": f"{advice[:1].upper()}{advice[1:]}."}
     if facts.runtime in ("libtorch", "both") and facts.names:
         return Reading(why, "wanted", facts.names, words)
     return Reading(why, "none", words=words)
@@ -434,11 +434,11 @@ CHECKS = (
         limit="one for C++20, where --runtime libtorch asks for it",
         problems={
             "none": Problem(
-                "Models are brought up by Python threads, which the GIL lets load only one after the other.", "{cure}"
+                "Models are brought up by Python threads, which the GIL lets load only one after the other.", "{advice}"
             ),
             "wanted": Problem(
                 'The C++ worker was asked for (runtime = "libtorch" or "both"), so a run ends before it begins.',
-                "{cure}",
+                "{advice}",
             ),
         },
     ),

@@ -154,8 +154,8 @@ def happened_between(before: CounterReading, after: CounterReading) -> MachineDu
 def _event(key: str, read: str) -> MachineEvent:
     so_what, do_this, touches, name = CONSEQUENCES[key]
     if key == GPU_LOST:
-        meaning, cure = gpu_trouble(read) or ("Nobody knows how the GPU fares.", "Run nvidia-smi.")
-        so_what, do_this = so_what.format(so_what=meaning), do_this.format(do_this=cure)
+        meaning, advice = gpu_trouble(read) or ("Nobody knows how the GPU fares.", "Run nvidia-smi.")
+        so_what, do_this = so_what.format(so_what=meaning), do_this.format(do_this=advice)
     return MachineEvent(name=name or key, read=read, so_what=so_what, do_this=do_this, touches=touches)
 
 

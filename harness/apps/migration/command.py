@@ -20,7 +20,7 @@ HELP = CommandHelp(
         ("--artifacts models/ --new 2.15.0", "your files"),
         ("--artifacts models/ --manifest fleet.toml", "and whose they are"),
         ("--new 2.15.0 --releases 2.6.0", "and whether that release loads what 2.15.0 writes"),
-        ("--new 2.15.0 --cure", "try and verify rewrites of what is not convertible"),
+        ("--new 2.15.0 --rewrite", "try and verify rewrites of what is not convertible"),
         ("--new 2.15.0 -k dlrm --package", "compile packages of AOTInductor as well, a minute for each"),
     ),
     "0 every artifact is ready, 1 one is not, 4 one was not decided, or there is none",
@@ -45,7 +45,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_running(command, "--device", "--jobs", "--profile", "--deadline")
     command.add_argument("--package", action="store_true", help="compile each with AOTInductor too: minutes")
     command.add_argument(
-        "--cure",
+        "--rewrite",
         action="store_true",
         help="try rewrites on what is not convertible, and verify them; their price needs --package",
     )
@@ -70,7 +70,7 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
         parsed.loaders,
         package=parsed.package,
         fresh=parsed.fresh,
-        cure=parsed.cure,
+        rewrite=parsed.rewrite,
         explain=parsed.parts,
         manifest=parsed.manifest,
     )

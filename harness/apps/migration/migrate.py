@@ -29,7 +29,7 @@ from harness.probing.provision import build_environments, opened
 from harness.project import Project, shown_path
 from harness.report.formats import MIGRATION, Shown
 from harness.search.release import Release, Row, ask_releases, make_row, release_keys
-from harness.search.rewrite.conversion import try_cures
+from harness.search.rewrite.conversion import try_rewrites
 from harness.search.unconvertible import with_parts
 from harness.store.run_folder import RunDir
 from harness.verdict.horizon import horizon
@@ -43,7 +43,7 @@ def migrate(
     *,
     package: bool = False,
     fresh: bool = False,
-    cure: bool = False,
+    rewrite: bool = False,
     explain: bool = False,
     manifest: str | None = None,
 ) -> tuple[Migration, str]:
@@ -78,7 +78,7 @@ def migrate(
                 loaders=loaders,
                 package=package,
                 fresh=fresh,
-                cure=cure,
+                rewrite=rewrite,
                 explain=explain,
                 said=owners,
             )
@@ -109,7 +109,7 @@ class _Asked:
     loaders: Sequence[str]
     package: bool
     fresh: bool
-    cure: bool
+    rewrite: bool
     explain: bool
     said: FleetManifest
 
@@ -150,8 +150,8 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
         both = _in_both(answered, by_name[asked.old], by_name[loaders[0]])
         if asked.explain:
             models = with_parts(tried, models, both, effects)
-        if asked.cure:
-            models = try_cures(tried, models, both, ways, effects, package=asked.package, in_cpp=not no_cpp)
+        if asked.rewrite:
+            models = try_rewrites(tried, models, both, ways, effects, package=asked.package, in_cpp=not no_cpp)
         progress.stage("read what was written", len(tried))
         owners, idle = _owners(plan.models, asked.said)
         models = [
@@ -189,10 +189,10 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
 
 
 def _races(tried: Sequence[Tried], models: Sequence[MigratedModel], made_by: Release) -> Iterator[str]:
-    cured = (step for model in models for cure in model.cures for step in cure.steps)
-    if any(item.compiled is not None for item in tried) or any(step.name == "package" for step in cured):
-        seen_to_cure = {name for item in tried for way in item.served for name in way.cure}
-        yield from race_notes(made_by.name, made_by.fingerprint.torch, seen_to_cure)
+    rewritten = (step for model in models for attempt in model.rewrites for step in attempt.steps)
+    if any(item.compiled is not None for item in tried) or any(step.name == "package" for step in rewritten):
+        seen_to_fix = {name for item in tried for way in item.served for name in way.mitigation}
+        yield from race_notes(made_by.name, made_by.fingerprint.torch, seen_to_fix)
 
 
 def _row(plan: Plan, old: Release, releases: Sequence[Release], effects: Effects) -> Row:

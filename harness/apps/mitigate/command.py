@@ -1,4 +1,4 @@
-"""``mitigate``: what cures a red cell."""
+"""``mitigate``: what mitigates a red cell."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 HELP = CommandHelp(
     "mitigate",
-    "assess which settings cure a red cell, and their price; changes nothing",
-    "Assess what cures a red cell; nothing is changed. Finds the smallest sets of settings that do, what each costs "
-    "against the old release, and the lines to paste for Python, C++, Triton or the environment; where none does, "
-    "rewrites of the guilty operators.",
+    "assess which settings mitigate a red cell, and their price; changes nothing",
+    "Assess what mitigates a red cell; nothing is changed. Finds the smallest sets of settings that do, what each "
+    "costs against the old release, and the lines to paste for Python, C++, Triton or the environment; where none "
+    "does, rewrites of the guilty operators.",
     (
-        ("--artifact ranker.pt --old 2.1.2 --new 2.6.0", "what cures it, what it costs, and lines to paste"),
+        ("--artifact ranker.pt --old 2.1.2 --new 2.6.0", "what mitigates it, what it costs, and lines to paste"),
         ("--cell CELL_ID", "the same for a red cell of the last run"),
     ),
-    "0 nothing to cure, 1 a cure was found, 4 none was found",
-    "guide/curing.md",
+    "0 nothing to mitigate, 1 a mitigation was found, 4 none was found",
+    "guide/mitigating.md",
 )
 
 
@@ -35,9 +35,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
         dest="sought",
         choices=CELL_SCENARIOS,
         metavar="NAME",
-        help=f"which of its cells is to be cured (default: alone): {', '.join(CELL_SCENARIOS)}",
+        help=f"which of its cells is to be mitigated (default: alone): {', '.join(CELL_SCENARIOS)}",
     )
-    command.add_argument("--pairs", action="store_true", help="try pairs of settings also where one setting cures")
+    command.add_argument("--pairs", action="store_true", help="try pairs of settings also where one setting mitigates")
     add_sides(command)
     add_models(command)
     add_running(command, "--device", "--jobs", "--profile", "--new-profile", "--deadline")
@@ -52,7 +52,7 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.apps.mitigate.mitigate import mitigate
     from harness.apps.rerun.selected import selected_cell
     from harness.project import shown_path
-    from harness.report.documents.diagnosis import curing_document
+    from harness.report.documents.diagnosis import mitigation_document
     from harness.report.formats import on_terminal
 
     selected = selected_cell(
@@ -60,9 +60,9 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
     )
     if selected is not None and parsed.sought is not None:
         raise ConfigError("--scenario beside a cell, which has its own", "leave it out")
-    cured = mitigate(
+    mitigated = mitigate(
         project, model=parsed.model, selected=selected, scenario=parsed.sought or "alone", pairs=parsed.pairs
     )
-    document = curing_document(cured.found, directory=shown_path(cured.folder))
+    document = mitigation_document(mitigated.found, directory=shown_path(mitigated.folder))
     say(on_terminal(document, width=width(), most_lines=0))
-    return cured.found
+    return mitigated.found

@@ -1,4 +1,4 @@
-"""Searches what a server must set so that a model is well again in the new release: one red cell, cures with prices."""
+"""Searches for what a server must set so that one red cell is well again in the new release, with prices."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ NOT_REDUCED = "This is the whole model: bisect looks for the few nodes that show
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
-    """What is searched for; ``pairs``: also of settings where one alone cures."""
+    """What is searched for; ``pairs``: also of settings where one alone mitigates."""
 
     model: str
     scenario: str
@@ -59,11 +59,11 @@ def mitigate(
     scenario: str = "alone",
     pairs: bool = False,
 ) -> Searched[MitigationResult]:
-    """Find the settings that cure one cell of a model, and write ``mitigate.json`` into a run of its own.
+    """Find the settings that mitigate one cell of a model, and write ``mitigate.json`` into a run of its own.
 
     ``model`` may be left out where there is only one; ``selected``: a cell of a finished run, in place of ``model`` and
     releases, whose report tells of it from now on; ``scenario``: of the cell of ``model``; ``pairs``: whether pairs of
-    settings are tried also where one cures.
+    settings are tried also where one mitigates.
     """
     subject: Subject | None = None
 
@@ -74,7 +74,7 @@ def mitigate(
             plan, declared, where = selected.plan, selected.model, selected.cell.scenario
         else:
             plan, where = _of_model(project, scenario), scenario
-            declared = one_model(plan, model, what="mitigate cures")
+            declared = one_model(plan, model, what="mitigate takes")
         subject = Subject(model=declared.name, scenario=where, pairs=pairs)
         return _about(plan, subject, declared, waits=project.sets(FLOOR)), declared.name
 
@@ -147,11 +147,11 @@ def _answer(subject: Subject, facts: Attributed, effects: Effects, known: tuple[
 def _rewritten(
     subject: Subject, searched: MitigationSearch, facts: Attributed, effects: Effects
 ) -> tuple[Rewritten, ...]:
-    """Return the rewrites of the guilty operators that were tried; none where a setting cures, or nothing is red."""
+    """Return the rewrites of the guilty operators that were tried; none where a setting helps, or nothing is red."""
     if (
         searched.cell is None
         or subject.scenario not in REPRODUCED
-        or any(tried.cures for tried in searched.mitigations)
+        or any(tried.mitigates for tried in searched.mitigations)
     ):
         return ()
     bisected = bisect(subject.model, facts, effects, reproduce=False, mitigations=False, scenario=subject.scenario)
@@ -159,7 +159,7 @@ def _rewritten(
 
 
 def _reproduced(subject: Subject, searched: MitigationSearch, facts: Attributed, effects: Effects) -> Sequence[str]:
-    """Make a reproducer where one process and one model show it; return where it lies, and how it shows the cures."""
+    """Make a reproducer where one process and one model show it; return its place, and how it shows the mitigations."""
     if searched.cell is None:
         return ()
     if subject.scenario not in REPRODUCED:
@@ -175,13 +175,13 @@ def _reproduced(subject: Subject, searched: MitigationSearch, facts: Attributed,
     )
     if not made.folder:
         return (f"no reproducer: {made.note}",)
-    cured = (
-        "; its issue.md names the options that show the cures"
-        if any(tried.cures for tried in searched.mitigations)
+    mitigated = (
+        "; its issue.md names the options that show the mitigations"
+        if any(tried.mitigates for tried in searched.mitigations)
         else ""
     )
     where = shown_path(effects.run_dir.path / made.folder)
-    return (f"reproducer {where}/reproduce.py, in {effects.environments['new'].name}: {made.new}{cured}",)
+    return (f"reproducer {where}/reproduce.py, in {effects.environments['new'].name}: {made.new}{mitigated}",)
 
 
 def _of_model(project: Project, scenario: str) -> Plan:
@@ -192,7 +192,7 @@ def _of_model(project: Project, scenario: str) -> Plan:
 
 
 def _about(plan: Plan, subject: Subject, model: ModelDeclaration, *, waits: bool = False) -> Plan:
-    """Return the plan for one model and its server group, which no cure may break; ``waits``: as of ``searching``."""
+    """Return the plan for one model and its server group, which nothing may break; ``waits``: as of ``searching``."""
     group, members = next((group, names) for group, names in plan.groups.items() if subject.model in names)
     models = tuple(model if item.name == model.name else item for item in plan.models if item.name in members)
     refuse_changed(models, "mitigate")

@@ -21,7 +21,7 @@ from harness.core.report import Explained
 from harness.core.text import first_few
 from harness.machine.progress import Progress
 from harness.project import Project
-from harness.search.explained_cells import rewrites_that_cure
+from harness.search.explained_cells import rewrites_that_fix
 from harness.serving.scenarios import CELL_SCENARIOS, TIMING
 from harness.store import codec, explanations
 from harness.store.run_folder import LAST, RunDir, find_run, require_own
@@ -130,7 +130,7 @@ def keep_explanation(
 
 
 def verified_rewrites(selected: SelectedCell) -> tuple[Rewritten, ...]:
-    """Return the rewrites that ``bisect`` or ``--explain`` has seen to cure the cell, and whose archives are there."""
+    """Return the rewrites that ``bisect`` or ``--explain`` has seen to fix the cell, and whose archives are there."""
     explained = [
         explanation
         for explanation in explanations.kept(selected.folder)
@@ -140,7 +140,7 @@ def verified_rewrites(selected: SelectedCell) -> tuple[Rewritten, ...]:
     for path in (path for explanation in explained for path in explanation.paths if Path(path).name == BISECTION):
         folder = (selected.folder / path).parent.absolute()
         with contextlib.suppress(RunDirError):
-            verified = rewrites_that_cure(codec.read_json(folder / BISECTION, Bisection).rewrites)
+            verified = rewrites_that_fix(codec.read_json(folder / BISECTION, Bisection).rewrites)
             rewrites += [replace(item, artifact=str(folder / item.artifact)) for item in verified]
     return tuple(item for item in rewrites if Path(item.artifact).is_file())
 

@@ -50,7 +50,7 @@ def _taken_out(facts: Decided, effects: Effects) -> RunMigration:
     outcomes = tuple(_outcome(tried[model], effects) for model in models)
     converted = [one for one in outcomes if tried[one.model].conversion is not None]
     if converted and all(one.kind == NO_CONVERTER for one in converted):
-        return RunMigration(release=name, left=left, why_not=f"{name} has {NO_CONVERTER}: {converted[0].cure}")
+        return RunMigration(release=name, left=left, why_not=f"{name} has {NO_CONVERTER}: {converted[0].advice}")
     return RunMigration(release=name, models=outcomes, left=left)
 
 
@@ -61,7 +61,7 @@ def _outcome(tried: Tried, effects: Effects) -> MigrationOutcome:
         outcome=model.outcome,
         kind=model.kind,
         reason=model.reason,
-        cure=model.cure,
+        advice=model.advice,
         evidence=proof_of(model),
         program=effects.shown(Path(tried.program.path)) if tried.program is not None else "",
     )

@@ -26,7 +26,7 @@ class Reading:
         name: of the kind of hang, the same however it is worded; ``title``: what it is, in a few words.
         source: URL of an upstream issue or document that explains it.
         threads: ids of those that the words are about, the most telling first; empty where each is as good as another.
-        cures: names of the mitigations in ``harness/serving/settings/table.py`` that avoid it.
+        mitigations: names of the mitigations in ``harness/serving/settings/table.py`` that avoid it.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Reading:
     words: str
     source: str
     threads: tuple[int, ...] = ()
-    cures: tuple[str, ...] = ()
+    mitigations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +339,7 @@ def _inter_op_pool_exhausted(process: HungProcess) -> Reading | None:
             "thread of the same pool could run (torch.jit.fork and wait inside a task). A larger inter-op pool hides it"
         ),
         source="https://github.com/pytorch/pytorch/issues/109782",
-        cures=(WIDER_POOL,),
+        mitigations=(WIDER_POOL,),
     )
 
 
@@ -368,7 +368,7 @@ def _load_waits_with_gil(process: HungProcess) -> Reading | None:
         ),
         source="https://github.com/pytorch/pytorch/issues/56701",
         threads=tuple(stack.tid for stack in (*loading, *takers)),
-        cures=(WIDER_POOL,),
+        mitigations=(WIDER_POOL,),
     )
 
 
@@ -425,7 +425,7 @@ def _openmp_after_fork(process: HungProcess) -> Reading | None:
             "none, as after a fork from a process in which OpenMP had run, whose threads a child does not inherit"
         ),
         source="https://github.com/pytorch/pytorch/issues/41197",
-        cures=("one thread after the fork",),
+        mitigations=("one thread after the fork",),
     )
 
 
@@ -504,7 +504,7 @@ def _first_calls_of_a_package(process: HungProcess) -> Reading | None:
         ),
         source="https://github.com/pytorch/pytorch/pull/181941",
         threads=tuple(stack.tid for stack in (*writers, *readers)),
-        cures=("serialized first calls",),
+        mitigations=("serialized first calls",),
     )
 
 

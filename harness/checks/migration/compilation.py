@@ -23,13 +23,13 @@ def not_compiled(message: str) -> tuple[str, str, str]:
     """Return (stable word, reason, what to do) of a failed compilation; each empty where nothing is known of it."""
     lacking = lack(message)
     if lacking is not None:
-        return lacking.kind, "", lacking.cure
+        return lacking.kind, "", lacking.advice
     error = COMPILE_ERROR.search(message) if "CppCompileError" in message else None
     reason = f"CppCompileError: {prose(error[0])}" if error is not None else ""
     conflict = TAKEN_NAME.search(message)
     if conflict is not None:
-        cure = f"rename the buffer or parameter {conflict['name']}: the compiled code has a variable of that name"
-        return "name of a buffer", reason, cure
+        advice = f"rename the buffer or parameter {conflict['name']}: the compiled code has a variable of that name"
+        return "name of a buffer", reason, advice
     unknown = next((match for pattern in OPERATOR if (match := pattern.search(message)) is not None), None)
     if unknown is None:
         return "", reason, ""

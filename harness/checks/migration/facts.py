@@ -55,7 +55,7 @@ class Served:
         rounds: those that say something about the release; ``failed_rounds``: how many of them it failed in.
         served_otherwise: where it answered otherwise while it served than before: how many calls.
         comparison: of the first copy that answers otherwise than the golden outputs; None where none does.
-        cure: the settings under which its whole group comes through, where a member of it failed; empty without any.
+        mitigation: the settings under which its whole group comes through, where a member failed; empty without any.
         beside: the member of the group that failed so, where it is another one: the process is to blame, no model.
     """
 
@@ -67,7 +67,7 @@ class Served:
     failed_rounds: int = 0
     served_otherwise: Mapping[str, Any] | None = None
     comparison: OutputComparison | None = None
-    cure: tuple[str, ...] = ()
+    mitigation: tuple[str, ...] = ()
     beside: str = ""
     evidence: str = ""
 

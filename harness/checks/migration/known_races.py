@@ -17,13 +17,13 @@ class Race(NamedTuple):
     Attributes:
         first, last: the release lines of those that were looked at between which it was seen.
         words: what happens now and then, what a server does instead, and where upstream tells of it.
-        cure: name of the setting that cures it where a run sees it.
+        mitigation: name of the setting that mitigates it where a run sees it.
     """
 
     first: Minor
     last: Minor
     words: str
-    cure: str
+    mitigation: str
 
 
 RACES: Final = (
@@ -45,9 +45,9 @@ RACES: Final = (
 
 
 def race_notes(name: str, torch: str, known: Collection[str]) -> Iterator[str]:
-    """Yield each race of a release that makes and loads packages, but the ``known``: those whose cure the run has
+    """Yield each race of a release that makes and loads packages, but the ``known``: those whose mitigation the run has
     found.
     """
     for race in RACES:
-        if race.first <= line_of(torch) <= race.last and race.cure not in known:
+        if race.first <= line_of(torch) <= race.last and race.mitigation not in known:
             yield f"seen here or not: {race.words.format(name)}"

@@ -146,7 +146,7 @@ class _Way:
             for model in tried
             if model.compiled is not None and model.in_cpp is not None and answers_well(model.in_cpp)
         }
-        label = LABEL if self.rewritten is None else f"{LABEL} cured by {self.rewritten.rewrite}"
+        label = LABEL if self.rewritten is None else f"{LABEL} rewritten by {self.rewritten.rewrite}"
         serving = Serving(packages, self.facts, self.effects, self.loaders[0].side, label)
         return serving.timed(serving.served(tried))
 

@@ -19,7 +19,7 @@ class Obstacle(NamedTuple):
     node: str
     said: str
     kind: str
-    cure: str
+    advice: str
 
 
 # The first that fits counts: what was raised says more than the node at which it was.
@@ -128,7 +128,7 @@ def obstacle(node: str, error: str, source: str = "") -> tuple[str, str]:
     node = node or (operator[1] if operator else "")
     for known in OBSTACLES:
         if re.fullmatch(known.node or ".*", node) and re.search(known.said, error):
-            return known.kind or node, known.cure
+            return known.kind or node, known.advice
     return (node or error.partition(":")[0].strip() or "error"), RE_EXPORT
 
 

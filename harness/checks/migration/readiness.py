@@ -1,34 +1,34 @@
-"""What a fleet needs before it leaves TorchScript: what one cure takes away, and whose the artifacts are. Pure."""
+"""What a fleet needs before it leaves TorchScript: what one piece of advice unlocks, and whose artifacts. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable
 
-from harness.checks.migration.cures import LISTS
+from harness.checks.migration.conversion_rewrites import LISTS
 from harness.core.fleet import NO_OWNER, FleetArtifact
 from harness.core.migration import Migrated, MigratedModel, Migration, Unlocked
 
 
 def unlocked(migration: Migration) -> tuple[Unlocked, ...]:
-    """Return what each cure takes away, the one for the most artifacts first; what has no known cure is left out.
+    """Return what each piece of advice takes away, that for the most artifacts first; without advice none.
 
-    Causes with the same cure count together: one rewrite is for all. An artifact stops at its first obstacle, so
+    Causes with the same advice count together: one rewrite is for all. An artifact stops at its first obstacle, so
     what stops it next is not known, unless that first one is looked at after all others.
     """
     causes = {name: cause.id for cause in migration.causes for name in cause.models}
     groups: dict[str, list[MigratedModel]] = {}
     for model in migration.models:
-        if model.outcome is not Migrated.READY and model.cure:
-            groups.setdefault(model.cure, []).append(model)
-    order = sorted(groups, key=lambda cure: (-len(groups[cure]), cure))
+        if model.outcome is not Migrated.READY and model.advice:
+            groups.setdefault(model.advice, []).append(model)
+    order = sorted(groups, key=lambda advice: (-len(groups[advice]), advice))
     return tuple(
         Unlocked(
-            cure=cure,
-            causes=tuple(dict.fromkeys(causes[model.model] for model in groups[cure])),
-            models=tuple(model.model for model in groups[cure]),
-            then_ready=tuple(model.model for model in groups[cure] if model.kind == LISTS),
-            owners=owned(groups[cure]) if has_owners(migration) else {},
+            advice=advice,
+            causes=tuple(dict.fromkeys(causes[model.model] for model in groups[advice])),
+            models=tuple(model.model for model in groups[advice]),
+            then_ready=tuple(model.model for model in groups[advice] if model.kind == LISTS),
+            owners=owned(groups[advice]) if has_owners(migration) else {},
         )
-        for cure in order
+        for advice in order
     )
 
 

@@ -37,13 +37,13 @@ LABEL = "packages"
 # A race shows in some rounds alone (docs/guide/migrate.md, "Packages, served").
 ROUNDS = 5
 # A failure that shows in one of k rounds is 95 % certain to show in one of 3 k more: the rule of three (Hanley and
-# Lippman-Hand, JAMA 249, 1983). So many have to come through before a cure counts.
+# Lippman-Hand, JAMA 249, 1983). So many have to come through before a mitigation counts.
 TIMES_AS_MANY = 3
 LOADS, FIRST_CALLS = MITIGATIONS["serialized loading"], MITIGATIONS["serialized first calls"]
 
 
-def cures_of(failed: Served) -> tuple[tuple[Setting, ...], ...]:
-    """Return what may cure a race of loads or of first calls, what fits the failure first, both together last."""
+def mitigations_of(failed: Served) -> tuple[tuple[Setting, ...], ...]:
+    """Return what may mitigate a race of loads or of first calls, what fits the failure first, both together last."""
     calls_first = failed.result.failed and failed.result.phase != wire.LOAD
     first, second = (FIRST_CALLS, LOADS) if calls_first else (LOADS, FIRST_CALLS)
     return (first,), (second,), (LOADS, FIRST_CALLS)
@@ -126,19 +126,19 @@ class Serving:
         return [replace(model, served=tuple(by[model.model] for by in ways if model.model in by)) for model in tried]
 
     def _group(self, launcher: Launcher, members: Sequence[str], runners: int) -> dict[str, Served]:
-        """Return how each member came through; where one fails, what is known to cure such a thing is tried."""
+        """Return how each member came through; where one fails, what is known to mitigate such a thing is tried."""
         outcomes = self._rounds(launcher, members, runners, ROUNDS)
         failed = next((name for name, served in outcomes.items() if served.fails), None)
         if failed is None:
             return outcomes
         self.effects.progress.red([failed])
         enough = max(ROUNDS, TIMES_AS_MANY * max(served.rounds for served in outcomes.values()))
-        for settings in cures_of(outcomes[failed]):
-            cured = self._rounds(replace(launcher, settings=settings), members, runners, enough)
-            if all(served.comes_through for served in cured.values()):
-                cure = tuple(setting.name for setting in settings)
+        for settings in mitigations_of(outcomes[failed]):
+            mitigated = self._rounds(replace(launcher, settings=settings), members, runners, enough)
+            if all(served.comes_through for served in mitigated.values()):
+                mitigation = tuple(setting.name for setting in settings)
                 return {
-                    name: replace(served, cure=cure, beside="" if served.fails else failed)
+                    name: replace(served, mitigation=mitigation, beside="" if served.fails else failed)
                     for name, served in outcomes.items()
                 }
         return outcomes
@@ -208,6 +208,6 @@ class Serving:
         )
 
     def _is_timed(self, tried: Tried) -> bool:
-        """Whether a model is to be timed, and its package comes through: as it is, or under the cure that was found."""
-        well = all(way.cure or way.comes_through for way in tried.served)
+        """Whether a model is to be timed, and its package comes through: as it is, or under a mitigation."""
+        well = all(way.mitigation or way.comes_through for way in tried.served)
         return self.facts.plan.is_timed and self.facts.exports[tried.model].declaration.timed and well

@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from itertools import zip_longest
@@ -32,9 +33,10 @@ from harness.report.words.phrases import shorten
 
 LIMIT_BYTES = 4_700_000
 """Of a page; what is over it costs first charts, the last models' first, then what is least important."""
-CHARTS_BYTES, WITHOUT_WORDS, OVERHEAD = 2_600_000, 1_700_000, 90
-"""Of all charts, of those and the page's own parts where there are many words, and of the markup around a text."""
-PAGE = ALL + 99
+CHARTS_BYTES, WITHOUT_WORDS, SPARE, OVERHEAD = 2_600_000, 1_700_000, 200_000, 90
+"""Of all charts; of those and the page's own parts where there are many words; of style and script; and of the markup
+around a text."""
+PAGE = 2 * ALL
 """The least important thing that a page shows."""
 TEXT, NAME, SHORT = 1200, 160, 5
 WINDOWS = ("upgrade", "leaving")
@@ -44,10 +46,12 @@ _UPSTREAM = re.compile(r"(https://github\.com/pytorch/[a-z]+/(?:pull|issues|comm
 
 def render_page(document: Document, *, limit: int = LIMIT_BYTES) -> str:
     """Return the page, ending with a newline; identical documents give identical bytes."""
+    document = replace(document, parts=tuple(part for part in document.parts if part.kind != "paper"))
     words = fitted(cut(document, PAGE), lambda less: bytes_of(less, TEXT, OVERHEAD), limit - WITHOUT_WORDS)
-    page = _page(words, document, CHARTS_BYTES)
+    charts = _Charts(min(CHARTS_BYTES, limit - SPARE - bytes_of(words, TEXT, OVERHEAD)))
+    page = _page(words, document, charts)
     excess = len(page) - limit
-    return page if excess <= 0 else _page(words, document, max(0, CHARTS_BYTES - excess))
+    return page if excess <= 0 else _page(words, document, _Charts(charts.drawn - excess))
 
 
 class Panel(NamedTuple):
@@ -63,14 +67,13 @@ class Panel(NamedTuple):
     nothing: str
 
 
-def _page(document: Document, whole: Document, charts_bytes: int) -> str:
+def _page(document: Document, whole: Document, charts: "_Charts") -> str:
     kinds = {part.kind for part in document.parts}
     windowed = bool(kinds & {*WINDOWS})
     style = own("style.css") + (own("artifacts.css") if windowed else "")
     script = own("artifacts.js") if windowed else own("script.js") if "models" in kinds else ""
     owners = sorted({name for part in document.parts if part.kind in WINDOWS for name in _owners_in(part)})
     numbers = {owner: str(at) for at, owner in enumerate(owners)}
-    charts = _Charts(charts_bytes)
     verdict = document.verdict
     title = f"{verdict.word or document.title}{f': {document.old} -> {document.new}' if document.new else ''}"
     views = {
@@ -89,8 +92,11 @@ def _page(document: Document, whole: Document, charts_bytes: int) -> str:
         "glances": [fact for part in document.screen if part.kind == "glances" for fact in part.blocks],
         "context": [part for part in document.screen if part.kind == "context"],
         "head": [part for part in document.parts if not part.title],
-        "parts": [part for part in document.parts if part.title and part.kind != "paper"],
+        "parts": [part for part in document.parts if part.title],
         "runs_of": runs_of,
+        "of_kind": lambda item, kind: [
+            block for block in item.blocks if isinstance(block, Part) and block.kind == kind
+        ],
         "kind_of": lambda block: type(block).__name__,
         "figures": charts.of,
         "charts": charts,
@@ -107,16 +113,16 @@ class _Charts:
     """Draws what there is room for, in the order of the page."""
 
     def __init__(self, room: int) -> None:
-        self.room, self.refused = room, 0
+        self.room, self.drawn, self.refused = room, 0, 0
 
     def of(self, charts: Charts) -> list[Figure]:
-        """Return the figures there is room for and take their bytes off; what is empty is no figure."""
+        """Return the figures there is room for; what is empty is no figure."""
         kept = []
         for figure in charts.draw():
-            if len(figure.svg) > self.room:
+            if self.drawn + len(figure.svg) > self.room:
                 self.refused += 1
             elif figure.svg:
-                self.room -= len(figure.svg)
+                self.drawn += len(figure.svg)
                 kept.append(figure)
         return kept
 
@@ -216,9 +222,9 @@ def _environment() -> Any:
 
 def upstream(text: str) -> Any:
     """Return a text as markup in which issues, pull requests and commits of PyTorch, and nothing else, are links."""
-    parts = _UPSTREAM.split(text)
-    if len(parts) == 1:
+    if "github.com" not in text:  # as nearly all of them
         return text  # which the environment escapes
+    parts = _UPSTREAM.split(text)
 
     from markupsafe import Markup, escape  # noqa: PLC0415  likewise
 

@@ -155,7 +155,9 @@ class _Layout:
         title = prose(part.title)
         if self.brief and not part.blocks and len(title) > room:
             title = f"{title[: max(room - 4, 12)]} ..."
-        text = f"{word}{shorten(title, LONGEST_HEAD)}{detail}"
+        if len(title) > LONGEST_HEAD:  # a sentence: it says most at its beginning
+            title = f"{title[: LONGEST_HEAD - 4].rstrip()} ..."
+        text = f"{word}{title}{detail}"
         first, *rest = filled(text, self.width, first=indent, rest=f"{indent}    ") or [""]
         begin = indent + word.rstrip()
         yield f"{indent}{self.paint(word.rstrip(), part.tone)}{first[len(begin) :]}" if word else first

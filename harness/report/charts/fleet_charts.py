@@ -16,7 +16,7 @@ from harness.report.words.phrases import percent, seconds, seconds_pair
 
 WIDE = 900
 KINDS = {BAD: "beyond the limit", OPEN: "undecided", QUIET: "within the limit", GOOD: "clearly faster"}
-"""Tone -> what a steady call came to."""
+"""Tone -> whether a model is slower, faster or neither."""
 _LEFT, _RIGHT = 52, 10
 _LIMITS_SHOWN = 8
 """The axis reaches to so many times the limit, unless one model in ten lies beyond; what does is drawn at its end."""
@@ -43,7 +43,7 @@ def fleet_figures(timed: Sequence[Steady]) -> Iterator[Figure]:
 
 
 def tone_of(item: Steady) -> str:
-    """Return the tone of what a steady call came to."""
+    """Return the tone of a steady latency."""
     if item.status in (Status.FAIL, Status.XPASS):
         return BAD
     if item.status is Status.INCONCLUSIVE:

@@ -85,7 +85,7 @@ def _of_cause(cause: Cause, places: Mapping[str, str]) -> Annotation:
     lines = [
         f"models: {models_words(cause)}",
         *(f"{label}: {text}" for label, text in cause.evidence),
-        *([f"cure: {cause.cure}"] if cause.cure else []),
+        *([f"fix: {cause.fix}"] if cause.fix else []),
         *(f"{label}: {command}" for label, command in cause.commands),
     ]
     return Annotation(
@@ -104,7 +104,7 @@ def _of_waivers(report: RunReport) -> list[Annotation]:
 
 def _warned_cells(report: RunReport, places: Mapping[str, str]) -> list[Annotation]:
     """Return what is only warned of in cells that pass, which have no annotation else."""
-    cells = [cell for row in table_rows(report) for cell in (row.verdict.cells if row.verdict else ())]
+    cells = [cell for row in table_rows(report) for cell in row.cells]
     in_causes = {cell for cause in report.causes for cell in cause.cells}
     return [
         Annotation(

@@ -68,7 +68,7 @@ class Check:
         lines: (label, text) in reading order, where there is more to tell.
         kinds: of the findings.
         evidence: paths.
-        change: of a cell, what it came to since the baseline, where that is told.
+        change: of a cell, how it has changed since the baseline; empty where it has not.
         seconds: what its probes took, as far as that is known.
     """
 
@@ -130,7 +130,7 @@ def _cells(report: RunReport, directory: str) -> Iterator[Check]:
     red = {cell.cell: cell for cell in red_cells(report, directory=directory)}
     changes = {item.cell: item for item in (report.baseline.changes if report.baseline is not None else ())}
     for row in table_rows(report):
-        for cell in row.verdict.cells if row.verdict else ():
+        for cell in row.cells:
             red_cell = red.get(cell.cell)
             reason = row.verdict.reason if row.verdict and cell.status is not Status.PASS else ""
             yield Check(
@@ -177,7 +177,7 @@ def _cell_lines(report: RunReport, cell: CellVerdict, red: RedCell | None) -> It
 
 
 def _change_lines(report: RunReport, item: CellChange | None, red: RedCell | None) -> Iterator[tuple[str, str]]:
-    """Yield what a cell came to since the baseline; a red cell says so itself."""
+    """Yield how a cell has changed since the baseline; the lines of a red cell say so already."""
     if item is not None and report.baseline is not None and red is None:
         yield "baseline", f"{item.change.words} since {report.baseline.run}" + (f": {item.why}" if item.why else "")
 

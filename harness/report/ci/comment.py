@@ -29,14 +29,14 @@ def render_comment(report: RunReport, *, directory: str = "") -> str:
                 shorten(cause.title, _TEXT_LIMIT),
                 f"{len(cause.models)}: {_listed(cause.models)}",
                 factor_words(cause.excess) if cause.excess is not None else "",
-                shorten(cause.cure, _TEXT_LIMIT),
+                shorten(cause.fix, _TEXT_LIMIT),
             )
         )
         for cause in report.causes[:CAUSES_SHOWN]
     ]
     rest = len(report.causes) - CAUSES_SHOWN
     rows += [Row(cells=(f"and {rest} more", "", "", ""))] if rest > 0 else []
-    table = [Table(heads=("cause", "models", "over the limit", "cure"), rows=tuple(rows), numbers=(2,))] if rows else []
+    table = [Table(heads=("cause", "models", "over the limit", "fix"), rows=tuple(rows), numbers=(2,))] if rows else []
     news = [
         Fact(
             f"{len(part.blocks)} {part.title}",

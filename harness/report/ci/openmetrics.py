@@ -103,7 +103,7 @@ def _of_run(report: RunReport) -> Iterator[Family]:
     yield Family("models", "How many models count as that.", [({"status": s}, counts.get(s, 0)) for s in WORDS])
     changes = report.baseline.counts if report.baseline is not None else {}
     changed = [({"change": item.value}, changes.get(item.value, 0)) for item in CellTrend] if changes else []
-    yield Family("baseline_cells", "How many cells came to what since the baseline.", changed)
+    yield Family("baseline_cells", "How many cells have changed since the baseline, and how.", changed)
     caught = Counter(planted_defect.caught for planted_defect in judgement.planted_defects)
     planted_defects = [({"caught": str(found).lower()}, caught[found]) for found in (True, False)]
     yield Family("planted_defects", "How many planted defects the run reported, or did not.", planted_defects)
@@ -112,7 +112,7 @@ def _of_run(report: RunReport) -> Iterator[Family]:
 def _of_models(report: RunReport) -> Iterator[Family]:
     rows = table_rows(report)
     pair = {"old": report.old.name, "new": report.new.name, "device": report.device, "profile": report.profile}
-    cells = [cell for row in rows for cell in (row.verdict.cells if row.verdict else ())]
+    cells = [cell for row in rows for cell in row.cells]
     statuses = [({"model": row.model, **pair, "status": row.status_word}, 1.0) for row in rows if row.status]
     yield Family("model_status", "Worst status of a model in this pair of releases; always 1.", statuses)
     of_cells = [

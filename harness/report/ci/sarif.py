@@ -80,7 +80,7 @@ def _of_cause(cause: Cause, places: Mapping[str, str]) -> dict[str, object]:
     named = ", ".join(cause.models[:NAMED]) + (f" and {len(cause.models) - NAMED} more" if cause.models[NAMED:] else "")
     said = [f"{prose(cause.title)}: {counted(len(cause.models), 'model')}: {prose(named)}"]
     said += [f"{prose(label)}: {prose(text)}" for label, text in cause.evidence]
-    said += [f"cure: {prose(cause.cure)}"] if cause.cure else []
+    said += [f"fix: {prose(cause.fix)}"] if cause.fix else []
     found = {places[model]: model for model in reversed(cause.models) if places.get(model)}
     return {
         "ruleId": visible(cause.kind),

@@ -35,7 +35,7 @@ def render_csv(report: RunReport) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for item in by_excess(report):
-        for cell in item.row.verdict.cells if item.row.verdict is not None else ():
+        for cell in item.row.cells:
             writer.writerow(_row(report, item, cell, behind.get(cell.cell, ())))
     return text.getvalue()
 
@@ -62,7 +62,7 @@ def _what(cell: CellVerdict, over: OverLimit | None) -> str:
 
 
 def _times(latency: LatencyMeasurement | None) -> tuple[str, ...]:
-    """Return the median call in both releases, and what the steady call came to with its interval."""
+    """Return the median call in both releases, and the steady latency with its interval."""
     steady = latency.shown if latency is not None else None
     times = (latency.call_s if latency is not None else None) or (None, None)
     bounds = (steady.ratio, steady.low, steady.high) if steady is not None else (None, None, None)

@@ -66,7 +66,7 @@ def cause_part(
     Args:
         things: what its models are called here; ``programs``: how many programs they share, where that is known.
         before, after: what stands above its evidence, and below its commands.
-        brief: what the first screen of a page says of it where it has no cure.
+        brief: what the first screen of a page says of it where it has no fix.
     """
     heading, words = placed(FIRST, at), placed(FIRST + 5, at, 6)
     alone = len(cause.models) == 1 and cause.models[0] not in cause.title
@@ -83,7 +83,7 @@ def cause_part(
             for place, (label, text) in enumerate(evidence)
         ),
         *(Fact(label, text, words + 105) for label, text in excess),
-        *([Fact("cure", cause.cure, words)] if cause.cure else []),
+        *([Fact("fix", cause.fix, words)] if cause.fix else []),
     ]
     return Part(
         title=f"{cause.models[0]}: {cause.title}" if alone else cause.title,
@@ -94,7 +94,7 @@ def cause_part(
         blocks=(*lines, *commands(cause.commands, words), *after),
         id=f"cause-{at + 1}",
         find=f"cause:{cause.id}",
-        brief=f"cure: {cause.cure}" if cause.cure else brief or next((text for _, text in evidence), ""),
+        brief=f"fix: {cause.fix}" if cause.fix else brief or next((text for _, text in evidence), ""),
         owners=owners,
         kind="cause",
     )

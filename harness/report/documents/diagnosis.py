@@ -1,4 +1,4 @@
-"""What ``bisect`` and ``mitigate`` found as documents: culprits with their places, cures with their costs, rewrites."""
+"""What ``bisect`` and ``mitigate`` found as documents: culprits with places, mitigations with costs, rewrites."""
 
 import math
 from collections import Counter
@@ -80,7 +80,7 @@ def _bisected(found: Bisection, directory: str) -> Iterator[tuple[str, str] | Fa
         yield from reduction_lines(found.reduction, found, directory)
     if found.smallest is not None:
         yield from culprit_lines(found.smallest, found, directory)
-    yield from cure_lines(found.mitigations)
+    yield from mitigation_lines(found.mitigations)
     yield from rewrite_lines(found.rewrites, old=found.old, new=found.new, directory=directory)
     for made in found.reproducers:
         yield from _reproducer(made, found, directory)
@@ -214,7 +214,7 @@ def _nodes_words(nodes: Sequence[TracedNode]) -> str:
 
 
 def rewrite_lines(rewrites: Sequence[Rewritten], *, old: str, new: str, directory: str) -> Lines:
-    """Yield what each rewrite does and whether it cures; of one rule only the quickest that cures, else its first."""
+    """Yield what each rewrite does and whether it fixes; of one rule only the quickest that fixes, else its first."""
     best: dict[str, Rewritten] = {}
     for item in rewrites:
         best[item.rule] = min(best.get(item.rule, item), item, key=lambda one: one.rank)
@@ -224,11 +224,11 @@ def rewrite_lines(rewrites: Sequence[Rewritten], *, old: str, new: str, director
             yield "rewrite", f"{item.what}: {item.note}" if item.note else item.what
         if not item.rule or item is not best[item.rule]:
             continue
-        yield "rewrite", f"{item.rule}: {'cures' if item.cures else 'does not cure'}: {item.what}"
+        yield "rewrite", f"{item.rule}: {'fixes' if item.fixes else 'does not fix'}: {item.what}"
         if item.nodes:
             source = f" ({item.nodes[0].source})" if len(item.nodes) == 1 and item.nodes[0].source else ""
             yield "", f"at {_nodes_words(item.nodes)}{source}"
-        if not item.cures:
+        if not item.fixes:
             yield "", item.note
             continue
         yield "patched", _within(item.artifact, directory)
@@ -243,30 +243,32 @@ def rewrite_lines(rewrites: Sequence[Rewritten], *, old: str, new: str, director
             yield "", f"needs: {item.needs}"
 
 
-def cure_lines(cures: Sequence[Mitigation]) -> Lines:
-    """Yield what was tried, in short: what cures with its price, then what does not and why."""
-    for cure in cures:
-        if cure.cures:
+def mitigation_lines(mitigations: Sequence[Mitigation]) -> Lines:
+    """Yield what was tried, in short: what mitigates with its price, then what does not and why."""
+    for mitigation in mitigations:
+        if mitigation.mitigates:
             priced = ", ".join(
                 f"{COSTS[name]} {_change(name, price.to_old)}"
                 for name in BRIEF
-                if (price := cure.price_of(name)) is not None and price.to_old is not None
+                if (price := mitigation.price_of(name)) is not None and price.to_old is not None
             )
-            note = f" ({cure.note})" if cure.note else ""
-            yield "cure", f"{cure.name}{f': {priced}' if priced else ''}{note}"
+            note = f" ({mitigation.note})" if mitigation.note else ""
+            yield "mitigation", f"{mitigation.name}{f': {priced}' if priced else ''}{note}"
     in_vain: dict[str, list[str]] = {}
-    for cure in cures:
-        if not cure.cures and not cure.untestable:
-            in_vain.setdefault(cure.note or "the symptom is still there", []).append(cure.name)
-    yield from (("no cure", f"{', '.join(names)}: {why}") for why, names in in_vain.items())
-    yield from (("untestable", f"{cure.name}: {cure.note}") for cure in cures if cure.untestable)
+    for mitigation in mitigations:
+        if not mitigation.mitigates and not mitigation.untestable:
+            in_vain.setdefault(mitigation.note or "the symptom is still there", []).append(mitigation.name)
+    yield from (("tried", f"{', '.join(names)}: {why}") for why, names in in_vain.items())
+    yield from (
+        ("untestable", f"{mitigation.name}: {mitigation.note}") for mitigation in mitigations if mitigation.untestable
+    )
 
 
-def curing_document(found: MitigationResult, *, directory: str) -> Document:
+def mitigation_document(found: MitigationResult, *, directory: str) -> Document:
     """Return what ``mitigate`` found; ``directory`` is the run's as a reader types it."""
-    curing = [cure for cure in found.mitigations if cure.cures]
-    number = len(curing) + sum(rewrite.cures for rewrite in found.rewrites)
-    answer = counted(number, "cure") if found.answer is MitigationAnswer.FOUND else found.answer.value
+    mitigating = [mitigation for mitigation in found.mitigations if mitigation.mitigates]
+    number = len(mitigating) + sum(rewrite.fixes for rewrite in found.rewrites)
+    answer = counted(number, "mitigation") if found.answer is MitigationAnswer.FOUND else found.answer.value
     return Document(
         title="mitigate",
         verdict=Verdict(
@@ -275,53 +277,58 @@ def curing_document(found: MitigationResult, *, directory: str) -> Document:
             means=f"{found.model}, {found.old} -> {found.new}, {found.words}",
         ),
         parts=(
-            Part(title="", blocks=_labelled(_tried(found, curing, directory))),
-            Part(title="Cures", blocks=tuple(_cured(at, cure) for at, cure in enumerate(curing, start=1))),
+            Part(title="", blocks=_labelled(_tried(found, mitigating, directory))),
+            Part(
+                title="Mitigations",
+                blocks=tuple(_mitigated(at, mitigation) for at, mitigation in enumerate(mitigating, start=1)),
+            ),
         ),
     )
 
 
-def _tried(found: MitigationResult, curing: Sequence[Mitigation], directory: str) -> Lines:
+def _tried(found: MitigationResult, mitigating: Sequence[Mitigation], directory: str) -> Lines:
     yield from (("symptom", text) for text in found.symptom[:3])
     yield from rewrite_lines(found.rewrites, old=found.old, new=found.new, directory=directory)
-    yield from cure_lines([cure for cure in found.mitigations if not cure.cures])
-    for cure in curing:
-        if cure.note:
-            yield "note", f"{cure.name}: {cure.note}"
-        if not cure.minimal:
-            yield "note", f"{cure.name}: a smaller set may do, which could not be tested"
+    yield from mitigation_lines([mitigation for mitigation in found.mitigations if not mitigation.mitigates])
+    for mitigation in mitigating:
+        if mitigation.note:
+            yield "note", f"{mitigation.name}: {mitigation.note}"
+        if not mitigation.minimal:
+            yield "note", f"{mitigation.name}: a smaller set may do, which could not be tested"
     yield from (("note", note) for note in found.notes)
     yield "ended early", found.ended
-    if curing:
-        yield "costs", _legend(curing)
+    if mitigating:
+        yield "costs", _legend(mitigating)
     yield "costs", found.price_note
     yield "written", f"{directory}/mitigate.json"
 
 
-def _legend(curing: Sequence[Mitigation]) -> str:
+def _legend(mitigating: Sequence[Mitigation]) -> str:
     """Return what the costs are changes of, and how many processes told them."""
-    pairs = [price.to_old.pairs for cure in curing for price in cure.prices if price.to_old is not None]
+    pairs = [price.to_old.pairs for mitigation in mitigating for price in mitigation.prices if price.to_old is not None]
     if not pairs:
         return "no price was measured"
     return (
-        "changes against the old release, and against the new one without the cure where that answers; means of "
+        "changes against the old release, and against the new one without the mitigation where that answers; means of "
         f"{counted(min(pairs), 'pair')} of fresh processes with their 95 % intervals"
     )
 
 
-def _cured(number: int, cure: Mitigation) -> Part:
-    """Return a cure, what it costs, and what to paste."""
-    prices = [(name, price) for name in COSTS if (price := cure.price_of(name)) is not None]
+def _mitigated(number: int, mitigation: Mitigation) -> Part:
+    """Return a mitigation, what it costs, and what to paste."""
+    prices = [(name, price) for name in COSTS if (price := mitigation.price_of(name)) is not None]
     rows = tuple(
         Row(cells=(COSTS[name], _change(name, price.to_old), _change(name, price.to_new))) for name, price in prices
     )
     blocks: list[Block] = [Table(heads=("cost", "to old", "to new"), rows=rows)] if rows else []
-    blocks += [Fact(words, cure.paste[way], ALWAYS, "command") for way, words in WAYS.items() if way in cure.paste]
-    without = [words for way, words in WAYS.items() if way not in cure.paste]
-    if without and ENVIRONMENT not in cure.paste:  # which every server has
+    blocks += [
+        Fact(words, mitigation.paste[way], ALWAYS, "command") for way, words in WAYS.items() if way in mitigation.paste
+    ]
+    without = [words for way, words in WAYS.items() if way not in mitigation.paste]
+    if without and ENVIRONMENT not in mitigation.paste:  # which every server has
         blocks += facts([("no way", f"known: {', '.join(without)}")])
-    times = f"{cure.repeats} clean runs" if cure.repeats > 1 else ""
-    return Part(title=cure.name, word=str(number), detail=times, blocks=tuple(blocks))
+    times = f"{mitigation.repeats} clean runs" if mitigation.repeats > 1 else ""
+    return Part(title=mitigation.name, word=str(number), detail=times, blocks=tuple(blocks))
 
 
 def _change(name: str, ratio: RatioEstimate | None) -> str:

@@ -158,7 +158,7 @@ def _waves(report: FleetReport) -> Part:
                 number,
                 str(len(wave.artifacts)),
                 Cell(_wave_words(wave), tone=WAVE_TONES[wave.kind]),
-                wave.cure,
+                wave.fix,
                 owners_words(wave.owners),
             ),
             importance=placed(FIRST + 10, at, 5) if at < 14 else DETAIL,
@@ -182,7 +182,7 @@ def _waves(report: FleetReport) -> Part:
         )
         for number, wave in numbered(report)
     )
-    heads = ("wave", "artifacts", "upgrade", "cure", "owners")
+    heads = ("wave", "artifacts", "upgrade", "fix", "owners")
     table = Table(heads=heads, rows=rows, numbers=(1,), noun="wave", long=(3,), main=2, soft=(4,))
     return Part(title="All waves", id="waves", blocks=(table, *members), importance=FIRST, panel="Waves")
 

@@ -44,7 +44,7 @@ CELL_WORDS: Mapping[Status, str] = {
     Status.SAME_FAIL: "same",
     Status.UNSUPPORTED: "-",
     Status.XFAIL: "known",
-    Status.XPASS: "cured",
+    Status.XPASS: "mitigated",
 }
 MODELS_SHOWN, WRONG_SHOWN = 20, 20
 """On a terminal that is not asked for all."""

@@ -1,8 +1,8 @@
-"""What ``migrate`` found as a document: outcomes, what one cure unlocks, whose artifacts wait, how long they load."""
+"""What ``migrate`` found as a document: outcomes, what one fix unlocks, whose artifacts wait, how long they load."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.checks.migration.cures import warm_call
+from harness.checks.migration.conversion_rewrites import warm_call
 from harness.checks.migration.deprecation import ON_LOAD
 from harness.checks.migration.readiness import by_owner, has_owners, owned, unlocked
 from harness.core.errors import ExitCode
@@ -77,7 +77,7 @@ def migration_document(migration: Migration, *, directory: str = "") -> Document
         parts=(
             Part(title="", noun="note", blocks=tuple(_head(migration, directory))),
             causes_section(_causes(migration), nothing="Nothing stands in the way."),
-            _cures(migration),
+            _fixes(migration),
             _owners(migration),
             _horizon(migration),
             _artifacts(migration),
@@ -92,11 +92,13 @@ def _head(migration: Migration, directory: str) -> Iterator[Fact]:
     if len(migration.loaders) > 1:
         yield Fact("loaded in", ", ".join(_named(name, migration) for name in migration.loaders))
     yield from (Fact("note", note, placed(USUAL, at) if at < 3 else DETAIL) for at, note in enumerate(migration.notes))
-    cured = [model for model in migration.models if model.cured_by]
-    if any(model.cures for model in migration.models):
-        words = f"{len(cured)} of {counted(migration.counts.get(Migrated.NOT_CONVERTIBLE, 0), 'model')} not convertible"
-        ready = sum(model.cured_outcome is Migrated.READY for model in cured)
-        yield Fact("cured", f"{words}; {ready} {'becomes' if ready == 1 else 'become'} ready")
+    rewritten = [model for model in migration.models if model.rewritten_by]
+    if any(model.rewrites for model in migration.models):
+        words = (
+            f"{len(rewritten)} of {counted(migration.counts.get(Migrated.NOT_CONVERTIBLE, 0), 'model')} not convertible"
+        )
+        ready = sum(model.rewritten_outcome is Migrated.READY for model in rewritten)
+        yield Fact("rewritten", f"{words}; {ready} {'becomes' if ready == 1 else 'become'} ready")
     sizes = [step.size_bytes for model in migration.models for step in model.steps if step.name == "package"]
     written = sum(n_bytes for n_bytes in sizes if n_bytes is not None)
     if written:
@@ -122,13 +124,13 @@ def _causes(migration: Migration) -> list[Part]:
     return parts
 
 
-def _cures(migration: Migration) -> Part:
-    cures, known = unlocked(migration), has_owners(migration)
+def _fixes(migration: Migration) -> Part:
+    fixes, known = unlocked(migration), has_owners(migration)
     owners = ["owners"] if known else []
     rows = tuple(
         Row(
             cells=(
-                item.cure,
+                item.advice,
                 _unlocked_words(item),
                 Cell(", ".join(item.causes), link=f"find:{' '.join(item.causes)}" if item.causes else ""),
                 *([owners_words(item.owners)] if known else []),
@@ -136,18 +138,18 @@ def _cures(migration: Migration) -> Part:
             importance=placed(FIRST + 10, at, 20) if at < 3 else DETAIL,
             owners=tuple(item.owners),
         )
-        for at, item in enumerate(cures)
+        for at, item in enumerate(fixes)
     )
     caption = "An artifact stops at its first obstacle: what would stop it next is not known, but where it says so"
     table = Table(
-        heads=("cure", "artifacts", "causes", *owners),
+        heads=("fix", "artifacts", "causes", *owners),
         rows=rows,
-        noun="cure",
+        noun="fix",
         long=(2, 3)[: 1 + len(owners)],
         soft=(1,),
     )
-    blocks = (table, Fact("", caption, MORE)) if cures else ()
-    return Part(title="All cures", id="cures", blocks=blocks, importance=FIRST, panel="What one cure unlocks")
+    blocks = (table, Fact("", caption, MORE)) if fixes else ()
+    return Part(title="All fixes", id="fixes", blocks=blocks, importance=FIRST, panel="What one fix unlocks")
 
 
 def _unlocked_words(found: Unlocked) -> str:
@@ -239,7 +241,7 @@ def _artifacts(migration: Migration) -> Part:
                 model.kind,
                 horizon_words(model.horizon),
                 *_steps(model, migration),
-                Cell(f"{model.outcome.value}{', cured' if model.cured_by else ''}", tone=TONES[model.outcome]),
+                Cell(f"{model.outcome.value}{', rewritten' if model.rewritten_by else ''}", tone=TONES[model.outcome]),
             ),
             importance=placed(FIRST + 40, at, 6) if at < 8 else DETAIL,
             owners=(model.owner or NO_OWNER,) if has_owners(migration) else (),

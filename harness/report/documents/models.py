@@ -34,7 +34,7 @@ from harness.report.documents.causes import cause_tone, tone
 from harness.report.excess import ModelExcess
 from harness.report.text.table import TableRow
 from harness.report.words.phrases import NO_REASON, NOT_MEASURED, factor_words, phrase, scenario_words, shorten, size
-from harness.report.words.quantities import COLUMNS, QuantityRow, limits_of, quantity_rows
+from harness.report.words.quantities import COLUMNS, QuantityRow, limits_of
 from harness.report.words.red_cells import RedCell
 from harness.verdict.commands import is_red, rerun_command
 from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word
@@ -45,21 +45,22 @@ TENSORS_SHOWN, FINDINGS_SHOWN, LINES_SHOWN, ROWS_SHOWN, MODELS_SHOWN = 6, 8, 12,
 AS_BEFORE = "as in the old release"
 
 
-def models_part(report: RunReport, models: Sequence[ModelExcess], red: Mapping[str, RedCell], level: int = ALL) -> Part:
-    """Return all models: on paper those with red cells, on a page those behind one cause together, each folded."""
+def models_part(report: RunReport, models: Sequence[ModelExcess], red: Mapping[str, RedCell]) -> Part:
+    """Return all models: on paper those with red cells, on a page those behind one cause together, each folded.
+
+    Where a page has too little room, the last models lose their details first.
+    """
     trust = {item.model: item for item in report.trust}
     first = {model: cause.id for cause in reversed(report.causes) for model in cause.models}
     titles = {cause.id: (cause.title, cause_tone(cause)) for cause in report.causes}
     groups: dict[tuple[str, str], list[Part]] = {title: [] for title in titles.values()}
     open_, quiet = ("passing, something undecided", OPEN), ("nobody has to look at", GOOD)
     groups |= {open_: [], quiet: []}
-    cells = {item.row.model: item.row.verdict.cells if item.row.verdict is not None else () for item in models}
-    shown = [item for item in models if level >= ALL or any(cell.cell in red for cell in cells[item.row.model])]
-    for at, item in enumerate(shown):
+    for at, item in enumerate(models):
         cause = first.get(item.row.model)
         own = open_ if item.row.status_word in (UNDECIDED, OVER_LIMIT) else quiet
         groups[titles[cause] if cause is not None else own].append(
-            _model(report, item, red, trust.get(item.row.model), at)
+            _model(report, item, red, trust.get(item.row.model), ALL + 90 * at // len(models))
         )
     parts = tuple(
         Part(
@@ -71,20 +72,19 @@ def models_part(report: RunReport, models: Sequence[ModelExcess], red: Mapping[s
     return Part(title="Model by model", id="details", importance=DETAIL, blocks=parts)
 
 
-def _model(report: RunReport, item: ModelExcess, red: Mapping[str, RedCell], trust: Trust | None, at: int) -> Part:
+def _model(report: RunReport, item: ModelExcess, red: Mapping[str, RedCell], trust: Trust | None, details: int) -> Part:
     row, model = item.row, item.row.facts
-    cells = row.verdict.cells if row.verdict else ()
     reason = row.verdict.reason if row.verdict is not None else ""
     if not reason and item.over:
         reason = f"{item.over[0].words}, {factor_words(item.over[0].factor)} the limit {item.over[0].limit}"
-    blocks: list[Block] = [*facts(_facts(model, trust), ALL)] if model is not None else []
-    blocks += _stages(report, cells, red)
-    blocks += _mitigations(row)
+    blocks: list[Block] = [*facts(_facts(model, trust), details)] if model is not None else []
+    blocks += _stages(report, row.cells, red, details)
+    blocks += _mitigations(row, details)
     if model is not None:
         limits = limits_of(report, model)
-        blocks.append(Charts(lambda: _figures(model, limits)))
-        blocks += _tensors(model.comparisons)
-        blocks += _quantities(report, row)
+        blocks.append(Charts(lambda: _figures(model, limits), details))
+        blocks += _tensors(model.comparisons, details)
+        blocks += _quantities(item, details)
     open_ = row.status_word in (UNDECIDED, OVER_LIMIT)
     return Part(
         title=row.model,
@@ -93,7 +93,7 @@ def _model(report: RunReport, item: ModelExcess, red: Mapping[str, RedCell], tru
         brief=shorten(reason, 240),
         kind="model",
         id=anchor(row.model),
-        importance=placed(DETAIL, at) if any(is_red(cell) for cell in cells) else ALL,
+        importance=DETAIL - ALL + details if any(is_red(cell) for cell in row.cells) else ALL,
         blocks=tuple(blocks),
     )
 
@@ -116,13 +116,15 @@ def _facts(model: ModelReport, trust: Trust | None) -> Iterator[tuple[str, str]]
     yield "guessed inputs", model.guessed
 
 
-def _stages(report: RunReport, cells: Sequence[CellVerdict], red: Mapping[str, RedCell]) -> Iterator[Part]:
+def _stages(
+    report: RunReport, cells: Sequence[CellVerdict], red: Mapping[str, RedCell], details: int
+) -> Iterator[Part]:
     """Yield the stages; those of which there is nothing else to tell in one, last."""
     plain = [cell for cell in cells if cell.status is Status.PASS and not (cell.findings or cell.note)]
     for cell in cells:
         if cell not in plain:
             red_cell = red.get(cell.cell)
-            yield red_cell_part(report, cell, red_cell) if red_cell is not None else _stage(report, cell)
+            yield red_cell_part(report, cell, red_cell) if red_cell is not None else _stage(report, cell, details)
     if plain:
         yield Part(
             title=", ".join(scenario_words(cell.scenario) for cell in plain),
@@ -131,8 +133,8 @@ def _stages(report: RunReport, cells: Sequence[CellVerdict], red: Mapping[str, R
             kind="stage",
             id=place(plain[0].cell),
             more_ids=tuple(place(cell.cell) for cell in plain[1:]),
-            importance=ALL,
-            blocks=(Fact("", AS_BEFORE, ALL),),
+            importance=details,
+            blocks=(Fact("", AS_BEFORE, details),),
         )
 
 
@@ -176,7 +178,7 @@ def _link(path: str, links: Mapping[str, str]) -> str:
     return next((link for name, link in links.items() if path == name or path.endswith(f"/{name}")), "")
 
 
-def _stage(report: RunReport, cell: CellVerdict) -> Part:
+def _stage(report: RunReport, cell: CellVerdict, details: int) -> Part:
     order = {severity: index for index, severity in enumerate(Severity)}
     findings = sorted(cell.findings, key=lambda item: order[weight(cell, item.kind)])
     lines = [("", phrase(item)) for item in findings[:FINDINGS_SHOWN]]
@@ -194,33 +196,32 @@ def _stage(report: RunReport, cell: CellVerdict) -> Part:
         tone=tone(cell.status),
         kind="stage",
         id=place(cell.cell),
-        importance=ALL,
+        importance=details,
         blocks=(
-            *facts(lines or [("", NO_REASON)], ALL, step=8),
-            *facts((line for line in story if line[0] not in FOLDED), ALL + 10),
-            *(Fact("evidence", path, ALL, "path", link=inside(path)) for path in evidence),
-            *commands([("rerun", "" if silent else rerun_command(report, cell.cell))], ALL),
+            *facts(lines or [("", NO_REASON)], details, step=8),
+            *facts((line for line in story if line[0] not in FOLDED), details + 10),
+            *(Fact("evidence", path, details, "path", link=inside(path)) for path in evidence),
+            *commands([("rerun", "" if silent else rerun_command(report, cell.cell))], details),
         ),
     )
 
 
-def _mitigations(row: TableRow) -> Iterator[Table]:
+def _mitigations(row: TableRow, details: int) -> Iterator[Table]:
     if row.mitigations:
-        cells = row.verdict.cells if row.verdict else ()
-        rows = tuple(_mitigation(item, cells) for item in row.mitigations)
-        heads = ("switch", "stage", "price: steady latency", "remark", "cures")
-        yield Table(heads=heads, rows=rows, caption="Switches that were tried", importance=ALL)
+        rows = tuple(_mitigation(item, row.cells) for item in row.mitigations)
+        heads = ("switch", "stage", "price: steady latency", "remark", "mitigates")
+        yield Table(heads=heads, rows=rows, caption="Switches that were tried", importance=details)
 
 
 def _mitigation(item: Mitigation, cells: Sequence[CellVerdict]) -> Row:
     scenario = next((cell.scenario for cell in cells if cell.cell == item.cell), "")
     breaks = f"breaks {', '.join(item.breaks)}" if item.breaks else ""
-    price = item.price.words if item.price is not None else "not measured" if item.cures else ""
-    cures = Cell("cures", tone=GOOD) if item.cures else Cell("no", tone=QUIET)
-    return Row(cells=(item.name, scenario_words(scenario), price, joined(breaks, item.note), cures))
+    price = item.price.words if item.price is not None else "not measured" if item.mitigates else ""
+    mitigations = Cell("mitigates", tone=GOOD) if item.mitigates else Cell("no", tone=QUIET)
+    return Row(cells=(item.name, scenario_words(scenario), price, joined(breaks, item.note), mitigations))
 
 
-def _tensors(comparisons: Sequence[OutputComparison]) -> Iterator[Table]:
+def _tensors(comparisons: Sequence[OutputComparison], details: int) -> Iterator[Table]:
     """Yield the outputs that differ most, each at its worst; stages with equal numbers share a row."""
     worst: dict[tuple[str, str], tuple[float, tuple[str, ...]]] = {}
     for comparison in comparisons:
@@ -236,7 +237,7 @@ def _tensors(comparisons: Sequence[OutputComparison]) -> Iterator[Table]:
     rows = tuple(Row(cells=(texts[0], ", ".join(names), *texts[1:])) for (_, texts), names in ranked)
     heads = ("output", "stage", "worst at", "dtype", "max error", "tolerance", "beyond", "worst, old → new")
     if rows:
-        yield Table(heads=heads, rows=rows, caption="Outputs that differ, each at its worst", importance=ALL)
+        yield Table(heads=heads, rows=rows, caption="Outputs that differ, each at its worst", importance=details)
 
 
 def _rank(tensor: TensorMetrics) -> float:
@@ -252,24 +253,14 @@ def _texts(tensor: TensorMetrics, where: str) -> tuple[str, ...]:
     return (tensor.path, where, tensor.dtype, *numbers, shorten(values, 60))
 
 
-def _rows_of(report: RunReport, row: TableRow) -> tuple[QuantityRow, ...]:
-    if row.facts is None or row.facts.latency is None:
-        return ()
-    cells = row.verdict.cells if row.verdict else ()
-    timed = next((cell for cell in cells if cell.scenario == "latency"), None)
-    return quantity_rows(row.facts.latency, limits_of(report, row.facts), timed)
-
-
 QUANTITY_HEADS = ("quantity", "told from", "change", "old -> new")
 
 
-def _quantities(report: RunReport, row: TableRow) -> Iterator[Table]:
+def _quantities(item: ModelExcess, details: int) -> Iterator[Table]:
     """Yield what has a change to tell; report.json has the rest."""
-    told = [item for item in _rows_of(report, row) if item.ratio is not None or item.beyond]
-    if told:
-        yield Table(
-            heads=QUANTITY_HEADS, rows=_quantity_rows(told), caption="Times and memory", numbers=(1, 2), importance=ALL
-        )
+    rows = _quantity_rows(row for row in item.quantities if row.ratio is not None or row.beyond)
+    if rows:
+        yield Table(heads=QUANTITY_HEADS, rows=rows, caption="Times and memory", numbers=(1, 2), importance=details)
 
 
 def _quantity_rows(told: Iterable[QuantityRow]) -> tuple[Row, ...]:
@@ -286,9 +277,9 @@ def _quantity_rows(told: Iterable[QuantityRow]) -> tuple[Row, ...]:
     )
 
 
-def quantities_part(report: RunReport, rows: Sequence[TableRow]) -> Part:
+def quantities_part(models: Sequence[ModelExcess]) -> Part:
     """Return what the benchmark measured, for paper: changes of all models, then all of those over a limit."""
-    measured = [(row.model, told) for row in rows if (told := _rows_of(report, row))]
+    measured = [(item.row.model, item.quantities) for item in models if item.quantities]
     worst_first = sorted(measured, key=lambda pair: not any(item.beyond for item in pair[1]))
     seen = {item.column for _, told in measured for item in told}
     heads = {name: head for name, (head, _) in COLUMNS.items() if name in seen}

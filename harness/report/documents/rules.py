@@ -141,7 +141,7 @@ def _rule_words(rule: PolicyRule) -> str:
 def _ruled(report: RunReport) -> Iterator[Row]:
     """Yield what the policy made of findings, in the order of the table."""
     for row in table_rows(report):
-        for cell in row.verdict.cells if row.verdict is not None else ():
+        for cell in row.cells:
             for item in cell.ruled:
                 what = f"{item.kind}: {item.was} → {item.now}"
                 status = Cell(cell.status.value, tone=tone(cell.status))
@@ -212,7 +212,7 @@ def _size(kind: str, size: float) -> str:
 def _known(report: RunReport) -> Iterator[Row]:
     """Yield the cells that a waiver covers, or covered until it expired."""
     for row in table_rows(report):
-        for cell in row.verdict.cells if row.verdict is not None else ():
+        for cell in row.cells:
             messages = [item.message for item in cell.findings if item.kind in WAIVER_KINDS]
             if messages or cell.status in (Status.XFAIL, Status.XPASS):
                 words = joined(cell.note, *(message for message in messages if message not in cell.note))

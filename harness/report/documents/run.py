@@ -1,7 +1,7 @@
 """A run as a document: the decision, what needs somebody, the models, and what the decision rests on."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness.core.outcome import Decision, Status
@@ -76,6 +76,7 @@ from harness.report.words.summary import (
     numerics_words,
     pair_words,
     planted_words,
+    reason_words,
     run_words,
     time_words,
     title_words,
@@ -94,22 +95,20 @@ def run_document(
     *,
     directory: str = "",
     matrix: Matrix | None = None,
-    earlier: Sequence[RunOutline] = (),
+    earlier: Callable[[], Sequence[RunOutline]] = tuple,
     calibration: str = "",
-    level: int = ALL,
 ) -> Document:
     """Return the document of a run.
 
     Args:
         directory: where the run lies, as the reader would type it; ``reports/RUN`` if empty.
         matrix: a version matrix to show beside the run.
-        earlier: runs of the same pair before it, the oldest first.
+        earlier: returns the runs of the same pair before it, the oldest first; called by who draws the charts.
         calibration: how often this version of the gate errs, as ``nox -s calibrate`` has written it.
-        level: what is less important need not be made.
     """
     where = run_directory(report, directory)
     rows, models = table_rows(report), by_excess(report)
-    red = {cell.cell: cell for cell in red_cells(report, directory=directory)} if level >= DETAIL else {}
+    red = {cell.cell: cell for cell in red_cells(report, directory=directory)}
     judgement = report.judgement
     but = but_words(report)
     word = judgement.decision.value
@@ -124,7 +123,7 @@ def run_document(
         policy_part(report),
         since_part(report),
         Part(title="All models at once", id="fleet", importance=ALL, blocks=(_fleet_charts(report, models, earlier),)),
-        models_part(report, models, red, level),
+        models_part(report, models, red),
         migration_part(report),
         waivers_part(report),
         rollback_part(report, where),
@@ -135,7 +134,7 @@ def run_document(
         planted_part(report),
         calibration_part(calibration),
         Part(title="Run", id="run", noun="note", importance=FIRST, blocks=tuple(_run(report))),
-        *([quantities_part(report, rows)] if level == DETAIL else []),
+        quantities_part(models),
     )
     return Document(
         title=pair_words(report),
@@ -145,14 +144,14 @@ def run_document(
             tone=OPEN if but else DECISION_TONES[judgement.decision],
             condition=headline(report).removeprefix(word),
             means=decision_words(report),
-            reason=judgement.reason or NO_REASON,
+            reason=reason_words(report),
         ),
         old=report.old.name,
         new=report.new.name,
         full="report.json",
         things="model",
         tally=_tally(models),
-        screen=screen_parts(report, models) if level >= ALL else (),
+        screen=screen_parts(report, models),
         beside=("report.json", "report.md", "junit.xml", "trace.json"),
         parts=tuple(part for part in parts if part.blocks or part.kind == "causes"),
     )
@@ -292,7 +291,7 @@ def _search(row: TableRow, causes: Iterable[str]) -> Iterator[str]:
     """Yield the words by which a page finds a model."""
     model = row.facts
     texts = [model.group, *model.tags] if model is not None else []
-    cells = [cell for cell in row.verdict.cells if is_red(cell)] if row.verdict is not None else []
+    cells = [cell for cell in row.cells if is_red(cell)]
     texts += dict.fromkeys(item.kind for cell in cells for item in cell.findings)
     yield from (shorten(text.lower(), 80) for text in (*texts, *causes) if text)
     yield shorten(row.verdict.reason.lower(), 240) if row.verdict is not None else ""
@@ -316,7 +315,7 @@ def _others(rows: Sequence[TableRow]) -> Iterator[Part]:
     """Yield the rows that are neither PASS nor told with a red cell, with their cells that say more."""
     at = 0
     for row in rows:
-        if row.status is Status.PASS or (row.verdict and any(is_red(cell) for cell in row.verdict.cells)):
+        if row.status is Status.PASS or any(is_red(cell) for cell in row.cells):
             continue
         reason = (row.verdict.reason if row.verdict is not None else "") or NO_REASON
         lines = [Fact("static", text, DETAIL) for text in foreseen(row.verdict, row.facts)]
@@ -336,12 +335,15 @@ def _others(rows: Sequence[TableRow]) -> Iterator[Part]:
         at += 1
 
 
-def _fleet_charts(report: RunReport, models: Sequence[ModelExcess], earlier: Sequence[RunOutline]) -> Charts:
+def _fleet_charts(
+    report: RunReport, models: Sequence[ModelExcess], earlier: Callable[[], Sequence[RunOutline]]
+) -> Charts:
     def draw() -> Iterator[Figure]:
         from harness.report.charts.fleet_charts import fleet_figures, trend_figures  # noqa: PLC0415  only a page draws
 
         yield from fleet_figures(steady_calls(report, models))
-        yield from trend_figures([*earlier, outline(report)] if earlier else [])
+        before = earlier()
+        yield from trend_figures([*before, outline(report)] if before else [])
 
     return Charts(draw, kind="fleet")
 

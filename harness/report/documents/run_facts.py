@@ -101,7 +101,7 @@ def migration_part(report: RunReport) -> Part:
     stopped = sorted(found.stopped, key=lambda model: WORST_FIRST.index(model.outcome))
     rows = tuple(
         Row(
-            cells=(item.model, item.reason, item.cure, Cell(item.outcome.value, tone=OPEN)),
+            cells=(item.model, item.reason, item.advice, Cell(item.outcome.value, tone=OPEN)),
             importance=DETAIL if at < ROWS_SHOWN else ALL,
         )
         for at, item in enumerate(stopped)

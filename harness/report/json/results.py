@@ -78,7 +78,7 @@ def dump_migration(migration: Migration) -> str:
     return _dump(
         exit_code=int(exit_code(migration)),
         counts={outcome.value: count for outcome, count in migration.counts.items()},
-        cures=msgspec.to_builtins(unlocked(migration)),
+        unlocked=msgspec.to_builtins(unlocked(migration)),
         owners={owner: msgspec.to_builtins(counts) for owner, counts in by_owner(migration).items()},
         **msgspec.to_builtins(migration),
     )

@@ -272,7 +272,7 @@ def hang_bound_words(rounds: int, failed: int, bound: float, *, each: bool = Fal
     nothing is called excluded that the rounds do not exclude. ``each`` says that every server group had so many.
     """
     if not rounds:
-        return "no round came to its end, so nothing is known"
+        return "no round ended, so nothing is known"
     if failed:
         said = f"{failed} of {counted(rounds, 'round')} failed"
         return said if bound >= 1 else f"{said}: up to {_rate(bound)} starts may fail (95 %)"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from harness.core.outcome import Status
 from harness.core.report import ModelReport, RunReport
 from harness.core.text import counted, visible
-from harness.core.verdict import Mitigation, RowVerdict
+from harness.core.verdict import CellVerdict, Mitigation, RowVerdict
 from harness.report.document import Cell
 from harness.report.documents.migration import migrated_cells
 from harness.report.words.phrases import NOT_MEASURED, STATUS_ORDER, outcome_word, percent, seconds_pair, shorten, times
@@ -49,6 +49,11 @@ class TableRow:
     def status(self) -> Status | None:
         """The status of the row, or None if it was not judged."""
         return None if self.verdict is None else self.verdict.status
+
+    @property
+    def cells(self) -> tuple[CellVerdict, ...]:
+        """The verdicts on its cells; none if it was not judged."""
+        return () if self.verdict is None else self.verdict.cells
 
     @property
     def mitigations(self) -> tuple[Mitigation, ...]:
@@ -153,7 +158,7 @@ def guessed_words(rows: Sequence[TableRow]) -> str:
 
 def _steady(row: TableRow, words: str) -> str:
     """Return the steady latency, with a ``?`` where it could not be decided against the limit."""
-    cells = row.verdict.cells if row.verdict is not None else ()
+    cells = row.cells
     undecided = any(cell.scenario == "latency" and cell.status is Status.INCONCLUSIVE for cell in cells)
     return f"{words} ?" if undecided else words
 

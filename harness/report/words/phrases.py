@@ -171,10 +171,12 @@ def percent(ratio: float) -> str:
 
 
 def factor_words(factor: float | None) -> str:
-    """Return how far something is over its limit: ``6.3x``, ``511x``; ``no limit`` where there is none to exceed."""
+    """Return how far something is over its limit: ``6.3x``, ``9,980x``; ``no limit`` where there is none to exceed."""
     if factor is None:
         return "no limit"
-    return f"{factor:.1f}x" if factor < 100 else f"{factor:.3g}x" if factor < 1e6 else ">1e6x"
+    if factor >= 1e6:
+        return "over 1,000,000x"
+    return f"{factor:.1f}x" if factor < 100 else f"{float(f'{factor:.3g}'):,.0f}x"
 
 
 def phrase(finding: Finding) -> str:

@@ -15,14 +15,14 @@ from harness.report.words.phrases import NO_REASON, STATUS_ORDER, phrase, scenar
 from harness.report.words.predictions import Line, static_lines
 from harness.report.words.quantities import limits_of, measured_lines
 from harness.report.words.since import change_of_cell, machine_lines
-from harness.report.words.summary import cure_words
+from harness.report.words.summary import mitigation_words
 from harness.search.explained_cells import SINCE
 from harness.verdict.causes import cause_of
 from harness.verdict.commands import RED, bisect_command, is_red, more_command, rerun_command
 
 FINDINGS_SHOWN = 3
 LABEL_LIMIT, STORY_LABEL_LIMIT = 12, 9
-# How a mitigation is noted if it is unknown whether it cures.
+# How a mitigation is noted if it is unknown whether it mitigates.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +67,7 @@ def red_cells(report: RunReport, *, directory: str = "") -> tuple[RedCell, ...]:
 
 def quiet_cells(row: TableRow) -> tuple[CellVerdict, ...]:
     """Return the cells of a row that are neither PASS nor red: known trouble, and what does not decide."""
-    cells = row.verdict.cells if row.verdict else ()
+    cells = row.cells
     return tuple(cell for cell in cells if cell.status is not Status.PASS and not is_red(cell))
 
 
@@ -78,7 +78,7 @@ def side_lines(report: RunReport) -> tuple[tuple[str, str], ...]:
     warnings = []
     in_causes = {cell for cause in report.causes for cell in cause.cells}
     for row in table_rows(report):
-        for cell in row.verdict.cells if row.verdict else ():
+        for cell in row.cells:
             stage = scenario_words(cell.scenario)
             if cell.status in RED and not cell.decides:
                 open_cells.setdefault((stage, cell.status is Status.FAIL), []).append(cell)
@@ -221,9 +221,9 @@ def _since(
     if cell.status is not Status.FAIL or not cell.findings:
         return []
     since = searched[0] if searched else _pair_since(report)
-    cured = [item.name for item in mitigations if item.cures]
-    if cured:
-        since += f"; gone with {' or '.join(cured)}"
+    mitigated = [item.name for item in mitigations if item.mitigates]
+    if mitigated:
+        since += f"; gone with {' or '.join(mitigated)}"
     elif mitigations and not any(item.untestable for item in mitigations):
         since += "; every switch tried shows it too"
     return [("since", since)]
@@ -242,11 +242,11 @@ def _pair_since(report: RunReport) -> str:
 
 
 def _tried(mitigations: tuple[Mitigation, ...]) -> list[tuple[str, str]]:
-    """Return each cure with its price, then the names of what did not cure."""
-    lines = [("cure", cure_words(item)) for item in mitigations if item.cures]
+    """Return each mitigation with its price, then the names of what did not mitigate."""
+    lines = [("mitigation", mitigation_words(item)) for item in mitigations if item.mitigates]
     vain: dict[str, list[str]] = {}
     for item in mitigations:
-        if not item.cures:
+        if not item.mitigates:
             vain.setdefault(item.note, []).append(item.name)
     said = [f"{', '.join(names)} ({note})" if note else ", ".join(names) for note, names in vain.items()]
-    return [*lines, ("no cure", ", ".join(said))] if said else lines
+    return [*lines, ("tried", ", ".join(said))] if said else lines

@@ -1,12 +1,12 @@
 """What the report says outside its table, as plain facts: console and markdown only lay them out."""
 
 from harness.core.errors import ExitCode
-from harness.core.outcome import Decision
+from harness.core.outcome import Decision, Status
 from harness.core.report import RunReport, SideReport
 from harness.core.text import counted
 from harness.core.verdict import Mitigation, PlantedDefectResult
 from harness.report.text.table import table_rows
-from harness.report.words.phrases import but_of, exit_words, seconds
+from harness.report.words.phrases import NO_REASON, but_of, exit_words, seconds
 from harness.verdict.counting import counts_of
 
 _REVISION = 10
@@ -124,6 +124,20 @@ def headline(report: RunReport) -> str:
     return f"{words}, {but}" if but else words
 
 
+def reason_words(report: RunReport) -> str:
+    """Return why it was decided so; of a blocked upgrade first how much is red, for how many causes, and what helps."""
+    reason = report.judgement.reason or NO_REASON
+    causes = [cause for cause in report.causes if cause.status is Status.FAIL]
+    if report.judgement.decision is not Decision.BLOCKED or not causes:
+        return reason
+    models = {model for cause in causes for model in cause.models}
+    verified = sum(cause.fix_verified for cause in causes)
+    some = f"{verified} of them" if verified < len(causes) else "each" if verified > 1 else ""
+    fixes = f", {some} with a verified fix".replace(",  ", " ") if verified else ""
+    fails = f"{len(models)} of {counted(len(report.models), 'model')} {'fails' if len(models) == 1 else 'fail'}"
+    return f"{fails}, {counted(len(causes), 'cause')}{fixes}; {reason}"
+
+
 def but_words(report: RunReport) -> str:
     """Return what a green decision must not be read without: what is surely over its limit; empty where nothing is."""
     return but_of(report.judgement)
@@ -138,28 +152,28 @@ def decision_words(report: RunReport) -> str:
     return f"exit code {code}: {exit_words(code)}"
 
 
-def cures(report: RunReport) -> tuple[Mitigation, ...]:
-    """Return every mitigation that cures its cell, in the order of the rows."""
+def mitigations(report: RunReport) -> tuple[Mitigation, ...]:
+    """Return every mitigation that mitigates its cell, in the order of the rows."""
     rows = table_rows(report)
-    return tuple(item for row in rows for item in row.mitigations if item.cures)
+    return tuple(item for row in rows for item in row.mitigations if item.mitigates)
 
 
-def cure_words(cure: Mitigation) -> str:
+def mitigation_words(mitigation: Mitigation) -> str:
     """Return a mitigation with its switches, its price and what it breaks elsewhere."""
-    switches = ", ".join(f"{name}={value}" for name, value in sorted(cure.switches.items()))
-    price = "price not measured" if cure.price is None else f"steady latency {cure.price.words}"
-    breaks = f"; but breaks {', '.join(cure.breaks)}" if cure.breaks else ""
-    note = f" ({cure.note})" if cure.note else ""
-    return f"{cure.name}{f' ({switches})' if switches else ''}: {price}{breaks}{note}"
+    switches = ", ".join(f"{name}={value}" for name, value in sorted(mitigation.switches.items()))
+    price = "price not measured" if mitigation.price is None else f"steady latency {mitigation.price.words}"
+    breaks = f"; but breaks {', '.join(mitigation.breaks)}" if mitigation.breaks else ""
+    note = f" ({mitigation.note})" if mitigation.note else ""
+    return f"{mitigation.name}{f' ({switches})' if switches else ''}: {price}{breaks}{note}"
 
 
 def cost_words(report: RunReport) -> tuple[str, ...]:
-    """Return one line per cured model, for a run whose answer is to set a switch."""
+    """Return one line per mitigated model, for a run whose answer is to set a switch."""
     accepted = report.judgement.accepted_mitigations
     lines = []
-    for cure in cures(report):
-        state = ", accepted by the policy" if cure.name in accepted else ""
-        lines.append(f"{cure.model}: {cure_words(cure)}{state}")
+    for mitigation in mitigations(report):
+        state = ", accepted by the policy" if mitigation.name in accepted else ""
+        lines.append(f"{mitigation.model}: {mitigation_words(mitigation)}{state}")
     return tuple(dict.fromkeys(lines))
 
 

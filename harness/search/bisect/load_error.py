@@ -141,11 +141,11 @@ def pruned(model: str, operators: Sequence[str], facts: Attributed, effects: Eff
     rewritten = verified(model, folded, folding, facts, effects, repeats=1, method=artifact.input_sets[0].method)
     effects.progress.step(f"pruned: {rewritten.note or 'it loads'}")
     for cut_first in (False, True):
-        if rewritten.cures or not report.found:
+        if rewritten.fixes or not report.found:
             break
         rewritten = edited(model, folded, report.found, facts, effects, cut_first=cut_first)
         effects.progress.step(f"{rewritten.rule}: {rewritten.note or 'it loads'}")
-        if rewritten.cures and not cut_first:
+        if rewritten.fixes and not cut_first:
             rewritten = replace(
                 rewritten,
                 needs="; ".join(filter(None, [rewritten.needs, unseen(model, folded, report, facts, effects)])),

@@ -1,4 +1,4 @@
-"""Probes red cells again with JIT switches off: does it cure, does it break a neighbour, what does it cost?"""
+"""Probes red cells again with JIT switches off: does it mitigate, does it break a neighbour, what does it cost?"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -39,7 +39,7 @@ def mitigate(facts: Attributed, effects: Effects) -> Mitigated:
     }
     if not red or "old" not in effects.environments:
         return Mitigated(**Attributed.known(facts), mitigations={})
-    work = [(name, cells, cure) for name, cells in red.items() for cure in _tried_on(name, cells, facts)]
+    work = [(name, cells, mitigation) for name, cells in red.items() for mitigation in _tried_on(name, cells, facts)]
     effects.progress.stage("mitigations of red cells", len(work))
 
     def attempt(item: tuple[str, tuple[CellVerdict, ...], str]) -> Mitigation:
@@ -54,7 +54,7 @@ def mitigate(facts: Attributed, effects: Effects) -> Mitigated:
 
 
 def _tried_on(model: str, red: Sequence[CellVerdict], facts: Judged) -> tuple[str, ...]:
-    """Return the mitigations that are tried on red cells of one model: first those that are known to cure the like."""
+    """Return the mitigations that are tried on red cells of one model: first those known to mitigate the like."""
     return tuple(
         dict.fromkeys((*known_mitigations(model, red, facts), *_differing(model, red, facts), *TRIED_BY_DEFAULT))
     )
@@ -77,17 +77,17 @@ def _setting(name: str, model: str, facts: Judged) -> Setting:
 def known_mitigations(model: str, red: Sequence[CellVerdict], facts: Judged) -> tuple[str, ...]:
     """Return the mitigations that red cells' scenarios name, or readings of hangs there, if they change anything."""
     scenarios = [INITIALIZATIONS[cell.scenario] for cell in red if cell.scenario in INITIALIZATIONS]
-    of_scenarios = [name for scenario in scenarios for name in scenario.cures]
+    of_scenarios = [name for scenario in scenarios for name in scenario.mitigations]
     hung = [facts.initialized[model, cell.scenario].new for cell in red if (model, cell.scenario) in facts.initialized]
     seen = [failure.evidence for item in hung for failure in item.failures if failure.evidence is not None]
     read = [item for evidence in seen if (item := reading(evidence.stacks, evidence.proof)) is not None]
-    names = dict.fromkeys((*of_scenarios, *(name for item in read for name in item.cures)))
+    names = dict.fromkeys((*of_scenarios, *(name for item in read for name in item.mitigations)))
     profile = new_profile(facts.plan)
     return tuple(name for name in names if changes(MITIGATIONS[name], profile))
 
 
 def try_further(model: str, names: Sequence[str], facts: Mitigated, effects: Effects) -> Mitigated:
-    """Return the facts with further mitigations tried, as time allows; None where no switch could cure."""
+    """Return the facts with further mitigations tried, as time allows; None where no switch could mitigate."""
     red = _mitigable(facts.verdicts[model])
     if not red or not names or not _has_graph(model, facts):
         return facts
@@ -144,7 +144,7 @@ def _confirmed(
 
     def beside(item: Mitigation) -> Mitigation:
         red = _mitigable(facts.verdicts[item.model])
-        if not item.cures or not any(map(is_slow, red)):
+        if not item.mitigates or not any(map(is_slow, red)):
             return item
         return replace(_attempt(item.model, red, item.name, facts, effects, is_faster=True), price=item.price)
 
@@ -152,26 +152,26 @@ def _confirmed(
 
 
 def _priced(attempted: Sequence[Mitigation], names: Sequence[str], facts: Judged, effects: Effects) -> list[Mitigation]:
-    """Benchmark cures against the old release, within the time of their models; slow cells are cured by time only."""
+    """Benchmark mitigations against the old release, within their models' time; only time mitigates slow cells."""
     budget = facts.plan.settings.latency
     if budget.budget == "off":
         return list(attempted)
     priced = list(attempted)
-    time = Time(left_s=total_s(budget, len({item.model for item in attempted if item.cures})))
+    time = Time(left_s=total_s(budget, len({item.model for item in attempted if item.mitigates})))
     for name in names:
-        cured = {item.model: index for index, item in enumerate(attempted) if item.name == name and item.cures}
-        if not cured:
+        mitigated = {item.model: index for index, item in enumerate(attempted) if item.name == name and item.mitigates}
+        if not mitigated:
             continue
         prices = timed(
-            {model: (facts.artifact(model), facts.artifact(model)) for model in cured},
+            {model: (facts.artifact(model), facts.artifact(model)) for model in mitigated},
             facts,
             effects,
-            profile=profile_with(facts, [_setting(name, next(iter(cured)), facts)]),
+            profile=profile_with(facts, [_setting(name, next(iter(mitigated)), facts)]),
             label=f"price of {name}",
             time=time,
-            give_up=[model for model in cured if _slow_cell(model, facts) is not None],
+            give_up=[model for model in mitigated if _slow_cell(model, facts) is not None],
         )
-        for model, index in cured.items():
+        for model, index in mitigated.items():
             priced[index] = _with_price(attempted[index], prices[model], facts)
     return priced
 
@@ -183,12 +183,12 @@ def _slow_cell(model: str, facts: Judged) -> CellVerdict | None:
 
 def _with_price(item: Mitigation, measured: LatencyMeasurement, facts: Judged) -> Mitigation:
     if measured.problem:
-        return replace(item, cures=False, note=f"under load: {measured.problem}")
+        return replace(item, mitigates=False, note=f"under load: {measured.problem}")
     item = replace(item, price=measured.steady)
     slow = _slow_cell(item.model, facts)
     why = why_still_slow(slow, measured, facts) if slow is not None else ""
     if not why:
         return item
     return replace(
-        item, cures=False, untestable=is_open(measured, model_budget(facts.plan, item.model).limit), note=why
+        item, mitigates=False, untestable=is_open(measured, model_budget(facts.plan, item.model).limit), note=why
     )

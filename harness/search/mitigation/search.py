@@ -41,7 +41,7 @@ from harness.search.mitigation.trial import (
 from harness.serving.scenarios import INITIALIZATIONS, open_orders
 from harness.serving.settings.mitigations import JIT_SWITCHES, candidates, get_along
 
-# Where no setting cures alone: so many sets, and so long for those of two. What hangs under most of them costs seconds
+# Where no setting mitigates alone: so many sets, and so long for those of two. What hangs under most costs seconds
 # each.
 MOST_SETS = 200
 PAIRS_S = 300.0
@@ -57,7 +57,7 @@ QUICK = LatencyBudget(looks=(2,), blocks=5, model_s=5.0)
 class MitigationSearch:
     """What the search came to.
 
-    ``mitigations``: what was tried, what cures first, cheapest first; of larger sets only those that cure;
+    ``mitigations``: what was tried, what mitigates first, cheapest first; of larger sets only those that mitigate;
     ``price_note``: why there is no price, or none against the new release as it is.
     """
 
@@ -78,12 +78,12 @@ def search(
     pairs: bool = False,
     seen: tuple[int, int] = ONCE,
 ) -> MitigationSearch:
-    """Return what became of ``model`` under the settings that could cure it; its cells are judged already.
+    """Return what became of ``model`` under the settings that could mitigate it; its cells are judged already.
 
     Args:
         everything: every setting and pairs of them, with the server group; else the JIT switches, of the model alone.
-        scenario: of the cell that is to be cured; empty: the first red one that decides.
-        pairs: whether pairs are tried also where one setting cures.
+        scenario: of the cell that is to be mitigated; empty: the first red one that decides.
+        pairs: whether pairs are tried also where one setting mitigates.
         seen: in how many runs of how many the model was seen to fail alone; asked again where it was but once, and
             everything is tried.
     """
@@ -116,7 +116,7 @@ def search(
         budget=MOST_SETS,
         size=size,
         all_sizes=pairs,
-        together=sets.may_cure,
+        together=sets.may_mitigate,
         stop=_after(PAIRS_S, effects),
     )
     known_sets = {
@@ -126,9 +126,9 @@ def search(
     }
     larger = [answer for indices, answer in searched.answers.items() if len(indices) > 1]
     in_vain, untold = larger.count(Answer.FAIL), larger.count(Answer.UNRESOLVED)
-    counts = {"pairs of the others do not cure either": in_vain, "pairs could not be tested": untold}
+    counts = {"pairs of the others do not mitigate either": in_vain, "pairs could not be tested": untold}
     notes = tuple(f"{count} {what}" for what, count in counts.items() if count)
-    if everything and not any(cure.cures for cure in known_sets.values()):
+    if everything and not any(mitigation.mitigates for mitigation in known_sets.values()):
         notes += ((known,) if known else ()) or sets.left_out()
     priced, note = _priced(model, known_sets, sets, facts, effects, everything=everything)
     return MitigationSearch(cell=cell, mitigations=priced, price_note=note, ended=searched.ended, notes=notes)
@@ -157,7 +157,7 @@ class _Sets:
     def chosen(self, indices: Indices) -> tuple[Setting, ...]:
         return tuple(self.settings[index] for index in indices)
 
-    def may_cure(self, indices: Indices) -> bool:
+    def may_mitigate(self, indices: Indices) -> bool:
         """Whether a set makes sense, and one of its settings alone changes something about what is wrong."""
         return get_along(self.chosen(indices)) and (self.every_pair or not self._changes_nothing(indices))
 
@@ -176,16 +176,20 @@ class _Sets:
     def ask(self, sets: Sequence[Indices]) -> list[Answer]:
         """Return what each set says; PASS: the symptom is gone."""
         before = sum(len(indices) == len(sets[0]) for indices in self.results)
-        what = "settings that may cure" if len(sets[0]) == 1 else f"sets of {len(sets[0])} settings, {before} asked"
+        what = "settings that may mitigate" if len(sets[0]) == 1 else f"sets of {len(sets[0])} settings, {before} asked"
         self.effects.progress.stage(what, len(sets))
         results = dict(zip(sets, pool.each(self._ask, sets, jobs=self.facts.plan.settings.jobs), strict=True))
         if is_slow(self.cell):
             results.update(
-                self._timed([indices for indices, mitigation in results.items() if mitigation.cures], results)
+                self._timed([indices for indices, mitigation in results.items() if mitigation.mitigates], results)
             )
         self.results.update(results)
         return [
-            Answer.PASS if results[indices].cures else Answer.UNRESOLVED if results[indices].untestable else Answer.FAIL
+            Answer.PASS
+            if results[indices].mitigates
+            else Answer.UNRESOLVED
+            if results[indices].untestable
+            else Answer.FAIL
             for indices in sets
         ]
 
@@ -193,12 +197,12 @@ class _Sets:
         if is_late(self.effects):
             return replace(tried(self.cell, self.chosen(indices)), untestable=True, note=NOT_TRIED)
         mitigation = try_settings(self.trial, self.chosen(indices), self.facts, self.effects)
-        well = "answers, not timed yet" if is_slow(self.cell) else "cures"
-        self.effects.progress.step(f"{mitigation.name}: {well if mitigation.cures else 'does not cure'}")
+        well = "answers, not timed yet" if is_slow(self.cell) else "mitigates"
+        self.effects.progress.step(f"{mitigation.name}: {well if mitigation.mitigates else 'does not mitigate'}")
         return mitigation
 
     def _timed(self, sets: Sequence[Indices], results: dict[Indices, Mitigation]) -> dict[Indices, Mitigation]:
-        """Time all sets in one benchmark, then those left undecided alone; the fastest first: one cure is enough."""
+        """Time all sets in one benchmark, then those left undecided alone; the fastest first: one is enough."""
         latency = self.facts.plan.settings.latency
         budget = replace(SCREENING, pin=latency.pin, limit=latency.limit)
         screened = bills(
@@ -215,7 +219,7 @@ class _Sets:
             before = results[indices]
             timed[indices] = replace(
                 before,
-                cures=not why,
+                mitigates=not why,
                 untestable=undecided or bill.problem == NOT_TIMED,
                 unaffected=bool(why) and _is_no_quicker(bill),
                 prices=bill.prices,
@@ -265,30 +269,30 @@ def _priced(
 ) -> tuple[tuple[Mitigation, ...], str]:
     """Return the mitigations with what they cost, ranked, and why there is no price, or none to the new release."""
     budget = facts.plan.settings.latency
-    curing = [indices for indices, mitigation in tried.items() if mitigation.cures]
-    others = [mitigation for mitigation in tried.values() if not mitigation.cures]
-    if not curing:
+    mitigating = [indices for indices, mitigation in tried.items() if mitigation.mitigates]
+    others = [mitigation for mitigation in tried.values() if not mitigation.mitigates]
+    if not mitigating:
         return tuple(others), ""
     if everything and budget.budget == "off":
-        return (*(tried[indices] for indices in curing), *others), "no price was asked for (--latency off)"
+        return (*(tried[indices] for indices in mitigating), *others), "no price was asked for (--latency off)"
     if not everything:
         budget = replace(QUICK, pin=budget.pin)
-    costs = bills(model, [sets.chosen(indices) for indices in curing], facts, effects, budget=budget)
-    priced = [_with_bill(tried[indices], bill) for indices, bill in zip(curing, costs, strict=True)]
+    costs = bills(model, [sets.chosen(indices) for indices in mitigating], facts, effects, budget=budget)
+    priced = [_with_bill(tried[indices], bill) for indices, bill in zip(mitigating, costs, strict=True)]
     note = (
         ""
         if answers_unmitigated(model, facts)
         else "the new release does not answer without a mitigation: prices are to the old one"
     )
-    kept = [mitigation for mitigation in priced if mitigation.cures]
-    others += [mitigation for mitigation in priced if not mitigation.cures]
+    kept = [mitigation for mitigation in priced if mitigation.mitigates]
+    others += [mitigation for mitigation in priced if not mitigation.mitigates]
     return (*sorted(kept, key=_cost), *others), note if kept else ""
 
 
 def _with_bill(mitigation: Mitigation, bill: Bill) -> Mitigation:
     """Return a mitigation with its price; it is none where the model does not answer under load."""
     if bill.failed:
-        return replace(mitigation, cures=False, paste={}, note=bill.problem)
+        return replace(mitigation, mitigates=False, paste={}, note=bill.problem)
     if bill.problem == NOT_TIMED and mitigation.prices:  # by the screening of a slow cell
         return mitigation
     return replace(

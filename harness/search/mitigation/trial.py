@@ -25,14 +25,14 @@ from harness.verdict.cells import judge_initialized
 
 # The failure of the model was seen once; that it is gone must not be chance.
 ONCE = (1, 1)
-# What shows only beside other models may be chance: one clean run of the group is no cure. The failure's rate asks for
-# more, and this many are the budget.
+# What shows only beside other models may be chance: one clean run of the group proves nothing. The failure's rate asks
+# for more, and this many are the budget.
 CONCURRENT_REPEATS = 3
 CLEAN_RUNS_AT_MOST = 20
 # Where no initialization is red, a setting must still not break one.
 UNLESS_RED = "concurrent"
 # The model is asked again as it is, until it has failed so often, or so often in all: among many settings one would
-# seem to cure what shows in half of the runs.
+# seem to mitigate what shows in half of the runs.
 FAILS_THAT_TELL_A_RATE = 3
 RUNS_FOR_A_RATE = 10
 
@@ -47,7 +47,7 @@ class Trial:
 
 
 def why_not_mitigable(cells: Sequence[CellVerdict]) -> str:
-    """Return what about red cells does not depend on how a loaded graph is executed; empty where a setting may cure."""
+    """Return what about red cells does not depend on how a loaded graph is executed; empty where a setting may."""
     kinds = (finding.kind for cell in cells for finding in cell.findings if finding.kind in NOT_MITIGABLE)
     return next((kind.replace("_", " ") for kind in kinds), "")
 
@@ -64,9 +64,9 @@ def why_unverifiable(cells: Sequence[CellVerdict], facts: Attributed) -> str:
 def try_settings(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Mitigation:
     """Return what becomes of the cell under the settings, all of them at once; the model is asked alone first."""
     mitigation = _alone(trial, settings, facts, effects)
-    if mitigation.cures and (trial.group or trial.initializations):
+    if mitigation.mitigates and (trial.group or trial.initializations):
         mitigation = _beside(trial, mitigation, settings, facts, effects)
-    if not mitigation.cures:
+    if not mitigation.mitigates:
         return mitigation
     waived = [f"{setting.name}: {setting.waives}" for setting in settings if setting.waives]
     paste = lines_to_paste(settings, device=facts.plan.runs_on.torch)
@@ -98,7 +98,7 @@ def tried(cell: CellVerdict, settings: Sequence[Setting]) -> Mitigation:
     names = tuple(setting.name for setting in settings)
     switches = {name: value for setting in settings for name, value in setting.switches.items()}
     return Mitigation(
-        cell=cell.cell, model=cell.model, name=" + ".join(names), settings=names, switches=switches, cures=False
+        cell=cell.cell, model=cell.model, name=" + ".join(names), settings=names, switches=switches, mitigates=False
     )
 
 
@@ -115,13 +115,13 @@ def _alone(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects
             note = f"{_still(verdict, trial.cell)}{', every bit as without it' if as_unchanged else ''}"
             untestable = verdict.status is not Status.FAIL
             return replace(mitigation, untestable=untestable, unaffected=as_unchanged, note=note)
-    return replace(mitigation, cures=True, repeats=repeats, note=rarely)
+    return replace(mitigation, mitigates=True, repeats=repeats, note=rarely)
 
 
 def _beside(
     trial: Trial, mitigation: Mitigation, settings: Sequence[Setting], facts: Attributed, effects: Effects
 ) -> Mitigation:
-    """Bring up the server group; no cure at the first time that the model or a neighbour does not pass."""
+    """Bring up the server group; no mitigation at the first time that the model or a neighbour does not pass."""
     notes, clean = [mitigation.note], []
     for scenario in trial.initializations or (UNLESS_RED,):
         repeats, rarely = _clean_repeats(trial.cell.model, scenario, facts) if trial.initializations else (1, "")
@@ -137,7 +137,7 @@ def _beside(
             effects.progress.tick(f"{trial.cell.model}: {what}")
             broken, sick = _group_under(trial.cell.model, launcher, repeat, facts)
             if sick or broken:
-                return replace(mitigation, cures=False, breaks=broken, note=sick or f"breaks {', '.join(broken)}")
+                return replace(mitigation, mitigates=False, breaks=broken, note=sick or f"breaks {', '.join(broken)}")
         if trial.initializations:
             notes.append(rarely)
             clean.append(repeats)

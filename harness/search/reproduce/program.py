@@ -250,10 +250,10 @@ def _symptom(result: ModelResult) -> Symptom | None:
 
 
 def _with_options(mitigations: Sequence[Mitigation]) -> tuple[str, ...]:
-    """Return what cures, each with the options that show it, where there are options for all of it."""
+    """Return what mitigates, each with the options that show it, where there are options for all of it."""
     lines = []
     for item in mitigations:
-        if item.cures and item.minimal:
+        if item.mitigates and item.minimal:
             settings = [MITIGATIONS[name] for name in item.settings if name in MITIGATIONS]
             whole = len(settings) == len(item.settings) and all(map(_has_options, settings))
             options = [option for setting in settings if whole for option in _options(setting)]

@@ -37,7 +37,7 @@ def rewrite(
     *,
     repeats: int,
 ) -> tuple[Rewritten, ...]:
-    """Return the rewrites of the guilty nodes that were tried: those that cure first, the cheapest of them in front.
+    """Return the rewrites of the guilty nodes that were tried: those that fix first, the cheapest of them in front.
 
     ``groups``: nodes that show the symptom without the other groups; a rewrite takes all of them; ``repeats``: how many
     clean runs of the new release it takes.
@@ -79,8 +79,8 @@ class _Trial:
             words = described(edits, report.rules)
             order = RewriteOrder(method=method, edits=edits)
             rewrites.append(self.one(order, words))
-            self.effects.progress.step(f"{rewrites[-1].rule}: {'cures' if rewrites[-1].cures else 'does not cure'}")
-            if rewrites[-1].cures and (rewrites[-1].steady is None or rewrites[-1].steady.ratio <= CHEAP):
+            self.effects.progress.step(f"{rewrites[-1].rule}: {'fixes' if rewrites[-1].fixes else 'does not fix'}")
+            if rewrites[-1].fixes and (rewrites[-1].steady is None or rewrites[-1].steady.ratio <= CHEAP):
                 break
         return tuple(sorted(rewrites, key=lambda item: item.rank))
 
@@ -103,7 +103,7 @@ def verified(
     repeats: int,
     method: str,
 ) -> Rewritten:
-    """Return both releases' word on a patched artifact, kept if it cures; many calls, timed where that matters."""
+    """Return both releases' word on a patched artifact, kept if it fixes; many calls, timed where that matters."""
     old, _ = verdict_on(model, patched, "old", facts, effects)
     if problem := why_not(old):
         return replace(words, note=f"it is not the same in {effects.environments['old'].name}: {problem}")
@@ -121,7 +121,7 @@ def verified(
     elif problem := _under_many_calls(model, patched, facts, effects, method=method):
         return replace(rewritten, note=problem)
     path = keep_rewritten(patched, effects.folder(FOLDER) / f"{slug(words.rule)}-{patched.digest[:8]}")
-    return replace(rewritten, cures=True, artifact=effects.shown(path))
+    return replace(rewritten, fixes=True, artifact=effects.shown(path))
 
 
 def _timed(

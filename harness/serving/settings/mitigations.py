@@ -105,7 +105,7 @@ def as_before(name: str, value: Any) -> Setting:
 
 
 def shows(name: str, mitigations: Collection[str]) -> bool:
-    """Whether one of these, which cure, shows that the setting ``name`` is why numbers differ."""
+    """Whether one of these, which mitigate, shows that the setting ``name`` is why numbers differ."""
     rows = [row for row in ROWS if name in (row.name, row.fingerprint)]
     return not {f"{name} as before", *(item.name for row in rows for item in row.mitigations)}.isdisjoint(mitigations)
 

@@ -46,8 +46,8 @@ def test_it_is_searched_filtered_and_shown_as_one_owner_s(page: Page) -> None:
     assert page.evaluate("location.hash") == "#owner=team_03"
 
 
-def test_the_causes_of_a_cure_lead_to_their_artifacts(page: Page) -> None:
-    link = page.locator("#cures a[data-find]").first
+def test_the_causes_of_a_fix_lead_to_their_artifacts(page: Page) -> None:
+    link = page.locator("#fixes a[data-find]").first
     cause = int(str(link.text_content()).rpartition("f")[2])
     link.click()
     expect(page.locator("#shown")).not_to_have_text(f"{MANY} of {MANY} shown")

@@ -249,7 +249,7 @@ def probes_of(model: str, run: Run) -> list[ProbeResult]:
 
 
 @pytest.mark.timed
-def test_a_hang_in_warm_up_is_proven_named_and_cured_by_a_switch(tmp_path: Path) -> None:
+def test_a_hang_in_warm_up_is_proven_named_and_mitigated_by_a_switch(tmp_path: Path) -> None:
     words = ("--fixtures", HANGS, "--new-profile", "cpu_fusion", "--deadline", "4", "-k", "busy_if_fused")
     run = compat(tmp_path, *words, all_planted=False)
     row = run.row("busy_if_fused")
@@ -257,9 +257,9 @@ def test_a_hang_in_warm_up_is_proven_named_and_cured_by_a_switch(tmp_path: Path)
     assert run.code == 1
     assert row.status is Status.FAIL
     assert "hangs in call 1 of example" in row.reason
-    cures = {mitigation.name: mitigation for mitigation in row.mitigations if mitigation.cures}
-    assert set(cures) == {"profiling off", "fuser off"}
-    assert all(mitigation.price is not None for mitigation in cures.values())
+    mitigations = {mitigation.name: mitigation for mitigation in row.mitigations if mitigation.mitigates}
+    assert set(mitigations) == {"profiling off", "fuser off"}
+    assert all(mitigation.price is not None for mitigation in mitigations.values())
     (cell,) = (cell for cell in row.cells if cell.status is Status.FAIL)
     assert (run.folder / cell.findings[0].evidence).read_text().count("File ") >= 1
     assert run.report.rerun[cell.cell] in run.out

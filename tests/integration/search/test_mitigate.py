@@ -1,4 +1,4 @@
-"""Settings cure what they can, and nothing else: one that hangs where it is fused, and operators spoilt in the new release."""
+"""Settings mitigate what they can, and nothing else: one that hangs where it is fused, and operators spoilt in the new release."""
 
 import sys
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from tests.programs.cli import finish, started
 
 pytestmark = pytest.mark.integration
 
-CURING = Path(__file__).with_name("curing")
+FOLDER = Path(__file__).with_name("mitigating")
 ALONE = ("fused", "needs_two", "wrong", "healthy")
 JIT = tuple(setting.name for setting in JIT_SWITCHES)
 # Every setting is tried in the table's own test; here there are fewer, and fewest where pairs of them are tried.
@@ -37,8 +37,8 @@ def ready(
 ) -> AbstractContextManager[tuple[Attributed, Effects]]:
     """Return what is known of the models, spoilt in the new release, when ``mitigate`` begins to search."""
     return judged(
-        CURING,
-        (old, spoilt(new, CURING / "spoilt.py", folder / "spoilt")),
+        FOLDER,
+        (old, spoilt(new, FOLDER / "spoilt.py", folder / "spoilt")),
         folder / "runs",
         " or ".join(names),
         floor_s=1,
@@ -48,16 +48,16 @@ def ready(
     )
 
 
-def curing(found: MitigationSearch) -> list[tuple[str, ...]]:
-    return [one.settings for one in found.mitigations if one.cures]
+def mitigating(found: MitigationSearch) -> list[tuple[str, ...]]:
+    return [one.settings for one in found.mitigations if one.mitigates]
 
 
-def cures_by_name(found: MitigationSearch) -> Mapping[str, Mitigation]:
+def mitigations_by_name(found: MitigationSearch) -> Mapping[str, Mitigation]:
     return {one.name: one for one in found.mitigations}
 
 
 @pytest.mark.slow
-def test_settings_that_cure_are_found_and_no_others(
+def test_settings_that_mitigate_are_found_and_no_others(
     old_python: str, new_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mitigations, "MITIGATIONS", {name: MITIGATIONS[name] for name in TABLE})
@@ -68,27 +68,27 @@ def test_settings_that_cure_are_found_and_no_others(
         found |= {name: search(name, facts, effects) for name in ALONE if name != "fused"}
 
         fused = found["fused"]
-        assert sorted(curing(fused)) == sorted((name,) for name in JIT)
-        assert {one.note for one in fused.mitigations if not one.cures} == {"still hang"}
-        assert {one.name for one in fused.mitigations if not one.cures} == set(TABLE) - set(JIT)
-        assert all(one.repeats == 3 for one in fused.mitigations if one.cures)  # it hangs in 3 of 3
-        assert [TRITON in cures_by_name(fused)[name].paste for name in ("profiling off", "fusion depth 0")] == [
+        assert sorted(mitigating(fused)) == sorted((name,) for name in JIT)
+        assert {one.note for one in fused.mitigations if not one.mitigates} == {"still hang"}
+        assert {one.name for one in fused.mitigations if not one.mitigates} == set(TABLE) - set(JIT)
+        assert all(one.repeats == 3 for one in fused.mitigations if one.mitigates)  # it hangs in 3 of 3
+        assert [TRITON in mitigations_by_name(fused)[name].paste for name in ("profiling off", "fusion depth 0")] == [
             True,
             False,
         ]
 
-        assert curing(found["needs_two"]) == [("oneDNN off", "deterministic")]
-        both = cures_by_name(found["needs_two"])["oneDNN off + deterministic"]
+        assert mitigating(found["needs_two"]) == [("oneDNN off", "deterministic")]
+        both = mitigations_by_name(found["needs_two"])["oneDNN off + deterministic"]
         assert both.minimal
         assert "set_flags(False)" in both.paste["python"]
         assert "use_deterministic_algorithms(True)" in both.paste["python"]
-        assert cures_by_name(found["needs_two"])["oneDNN off"].note == "still call error"
+        assert mitigations_by_name(found["needs_two"])["oneDNN off"].note == "still call error"
 
-        assert curing(found["wrong"]) == []
+        assert mitigating(found["wrong"]) == []
         assert found["wrong"].mitigations
         assert not found["wrong"].ended
         assert found["healthy"].cell is None
-        assert {name: curing(one) for name, one in quick.items()} == dict.fromkeys(quick, [])
+        assert {name: mitigating(one) for name, one in quick.items()} == dict.fromkeys(quick, [])
         assert {one.name for one in quick["wrong"].mitigations} == set(JIT)
 
         # Prices: nothing answers without one where it hangs; a model that answers has both.
@@ -102,17 +102,17 @@ def test_settings_that_cure_are_found_and_no_others(
 
 
 @pytest.mark.slow
-def test_a_start_up_one_after_another_cures_what_fails_only_beside_others(
+def test_a_start_up_one_after_another_mitigates_what_fails_only_beside_others(
     old_python: str, new_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mitigations, "MITIGATIONS", {name: MITIGATIONS[name] for name in STARTING})
     names = ("crowded_calls", "crowded_start", "healthy")
     with ready(old_python, new_python, tmp_path, *names, scenario="concurrent") as (facts, effects):
         calls = search("crowded_calls", facts, effects, scenario="concurrent")
-        assert curing(calls) == [("serialized first calls",)]
+        assert mitigating(calls) == [("serialized first calls",)]
         assert calls.mitigations[0].repeats >= 3
         start = search("crowded_start", facts, effects, scenario="concurrent")
-        assert curing(start) == [("serialized loading", "serialized first calls")]
+        assert mitigating(start) == [("serialized loading", "serialized first calls")]
         assert search("healthy", facts, effects, scenario="concurrent").cell is None
         assert search("crowded_calls", facts, effects, scenario="alone").cell is None
 

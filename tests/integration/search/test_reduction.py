@@ -64,12 +64,15 @@ def test_a_hang_that_no_operator_makes_is_reduced_to_the_nodes_that_are_fused(
     (folder,) = tmp_path.glob("*-reduced")
     assert (folder / culprit.artifact).is_file() and (folder / culprit.inputs / "tensors.jsonl").is_file()
 
-    assert {cure.name for cure in found.mitigations if cure.cures} >= {"profiling off", "fuser off"}
-    assert all(cure.prices for cure in found.mitigations if cure.cures)
+    assert {mitigation.name for mitigation in found.mitigations if mitigation.mitigates} >= {
+        "profiling off",
+        "fuser off",
+    }
+    assert all(mitigation.prices for mitigation in found.mitigations if mitigation.mitigates)
     (made,) = found.reproducers
     assert made.old.endswith("(exit code 0)") and made.new.endswith("(exit code 1)")
 
     said = on_terminal(bisection_document(found, directory="reports/r"), width=80, most_lines=0)
     # The path is one word: that of these nodes comes to 103.
     assert not [line for line in said.splitlines() if len(line) > 100 and made.folder not in line]
-    assert "culprit  " in said and "reduced     to " in said and "cure  " in said
+    assert "culprit  " in said and "reduced     to " in said and "mitigation  " in said

@@ -1,4 +1,4 @@
-"""Every rule keeps the values in both releases; breaks between the releases are cured; what is wrong is not offered."""
+"""Every rule keeps the values in both releases; breaks between the releases are fixed; what is wrong is not offered."""
 
 import json
 import subprocess
@@ -61,7 +61,7 @@ def test_what_is_never_reached_is_pruned_and_the_rest_answers_as_before(old_pyth
 
 
 @pytest.mark.slow
-def test_breaks_are_cured_and_wrong_rewrites_are_not_offered(
+def test_breaks_are_fixed_and_wrong_rewrites_are_not_offered(
     old_python: str, new_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nodes, "TIME_S", 300.0)  # a busy machine may take longer
@@ -69,9 +69,9 @@ def test_breaks_are_cured_and_wrong_rewrites_are_not_offered(
     with judged(HERE, pythons, tmp_path, floor_s=2, new_profile="cpu_fusion") as (facts, effects):
         the_right_rule_for_an_operator_is_found(facts, effects)
         a_rule_that_does_not_fit_makes_no_archive(facts, effects)
-        fences_cure_a_fused_program_that_hangs(facts, effects)
+        fences_fix_a_fused_program_that_hangs(facts, effects)
         what_is_refused_is_found_and_pruned(facts, effects)
-        what_fails_only_after_many_calls_is_no_cure(facts, effects)
+        what_fails_only_after_many_calls_is_no_fix(facts, effects)
 
 
 def nodes_of(model: str, facts: Attributed, effects: Effects) -> list[TracedNode]:
@@ -82,8 +82,8 @@ def nodes_of(model: str, facts: Attributed, effects: Effects) -> list[TracedNode
 def the_right_rule_for_an_operator_is_found(facts: Attributed, effects: Effects) -> None:
     resized = [node for node in nodes_of("thumbnail", facts, effects) if "upsample" in node.kind]
     right, wrong = rewrite("thumbnail", [resized], facts, effects, repeats=2)
-    assert (right.rule, right.cures) == ("resize-bicubic-cut-off", True)
-    assert (wrong.rule, wrong.cures, wrong.artifact) == ("resize-bicubic", False, "")
+    assert (right.rule, right.fixes) == ("resize-bicubic-cut-off", True)
+    assert (wrong.rule, wrong.fixes, wrong.artifact) == ("resize-bicubic", False, "")
     assert "not the same in" in wrong.note
     patched = effects.run_dir.path / right.artifact
     told = json.loads((patched.parent / "provenance.json").read_text())
@@ -104,18 +104,18 @@ def a_rule_that_does_not_fit_makes_no_archive(facts: Attributed, effects: Effect
     assert nothing == Rewritten(rule="", what="no rule rewrites aten::to.dtype", nodes=(moved,))
 
 
-def fences_cure_a_fused_program_that_hangs(facts: Attributed, effects: Effects) -> None:
+def fences_fix_a_fused_program_that_hangs(facts: Attributed, effects: Effects) -> None:
     fused = [node for node in nodes_of("fused", facts, effects) if node.kind.startswith("aten::")]
     best, *others = rewrite("fused", [fused], facts, effects, repeats=2)
-    assert (best.rule, best.cures, best.repeats) == ("fence", True, 2)
+    assert (best.rule, best.fixes, best.repeats) == ("fence", True, 2)
     assert best.steady is None  # this run times nothing
-    assert all(item.rank >= best.rank for item in others if item.cures)
+    assert all(item.rank >= best.rank for item in others if item.fixes)
 
 
-def what_fails_only_after_many_calls_is_no_cure(facts: Attributed, effects: Effects) -> None:
+def what_fails_only_after_many_calls_is_no_fix(facts: Attributed, effects: Effects) -> None:
     words, artifact = Rewritten(rule="none", what="as it is"), facts.artifact("worn_out")
     found = verified("worn_out", artifact, words, facts, effects, repeats=2, method="forward")
-    assert (found.cures, found.repeats, found.artifact) == (False, 2, "")
+    assert (found.fixes, found.repeats, found.artifact) == (False, 2, "")
     assert "called many times" in found.note and "worn out" in found.note
 
 
@@ -130,7 +130,7 @@ def what_is_refused_is_found_and_pruned(facts: Attributed, effects: Effects) -> 
 
     equivalent = pruned("legacy", operators, facts, effects)
     assert equivalent is not None
-    assert (equivalent.rule, equivalent.cures) == ("device-test", True)
+    assert (equivalent.rule, equivalent.fixes) == ("device-test", True)
     assert equivalent.needs == "no request reaches prim::is_ort: that the values are the same there was not seen"
 
     folding = RewriteOrder(operators=operators, fold=True)
@@ -138,4 +138,4 @@ def what_is_refused_is_found_and_pruned(facts: Attributed, effects: Effects) -> 
     assert isinstance(told, RewriteReport)
     assert folded is not None
     cut = edited("legacy", folded, told.found, facts, effects, cut_first=True)
-    assert (cut.rule, cut.cures, cut.needs) == ("cut-branch", True, "no request ever takes this branch")
+    assert (cut.rule, cut.fixes, cut.needs) == ("cut-branch", True, "no request ever takes this branch")

@@ -74,7 +74,7 @@ def causes(behind: dict[str, list[CellVerdict]]) -> tuple[Cause, ...]:
             behind[SLOWER],
             excess=6.3,
             evidence=(("measured", "+19.0 % [+18.0, +20.0] over 3 process pairs, limit +3 %"),),
-            cure="profiling off cures 30 of 33; steady latency +1.0 % [-0.2, +2.2]",
+            fix="profiling off mitigates 30 of 33; steady latency +1.0 % [-0.2, +2.2]",
         ),
         _cause(
             SETTING,
@@ -83,7 +83,7 @@ def causes(behind: dict[str, list[CellVerdict]]) -> tuple[Cause, ...]:
             behind[SETTING],
             excess=511.0,
             evidence=(("numbers", "max |d| 3.12e-02, 511 x the tolerance"),),
-            cure="set torch.set_float32_matmul_precision('highest')",
+            fix="set torch.set_float32_matmul_precision('highest')",
         ),
     )
 

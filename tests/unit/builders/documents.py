@@ -9,7 +9,7 @@ from harness.core.golden import Packing
 from harness.core.prediction import InspectedFile, Inspection
 from harness.core.report import RunReport
 from harness.report.document import Document
-from harness.report.documents.diagnosis import bisection_document, curing_document
+from harness.report.documents.diagnosis import bisection_document, mitigation_document
 from harness.report.documents.doctor import checkup_document
 from harness.report.documents.first_bad import first_bad_document
 from harness.report.documents.fleet import fleet_document, kept_document, plan_document, shard_document
@@ -42,17 +42,17 @@ def _bisection(model: str = "m") -> Document:
         symptom=(f"output[0] of {model}: off by 0.002",),
         divergence=searches.DIVERGENCE,
         reduction=searches.REDUCTION,
-        rewrites=(searches.REWRITTEN, replace(searches.REWRITTEN, rule="other", cures=False, note="it still hangs")),
+        rewrites=(searches.REWRITTEN, replace(searches.REWRITTEN, rule="other", fixes=False, note="it still hangs")),
         reproducers=(searches.MADE,),
-        mitigations=(searches.cured("fuser off"), *searches.IN_VAIN),
+        mitigations=(searches.mitigated("fuser off"), *searches.IN_VAIN),
         notes=("the list is old",),
     )
     return bisection_document(found, directory="reports/x")
 
 
-def _curing(name: str = "") -> Document:
-    found = searches.curing(searches.cured("profiling off", "fuser off", note=name), *searches.IN_VAIN)
-    return curing_document(replace(found, model=name or found.model), directory="reports/x")
+def _mitigating(name: str = "") -> Document:
+    found = searches.mitigating(searches.mitigated("profiling off", "fuser off", note=name), *searches.IN_VAIN)
+    return mitigation_document(replace(found, model=name or found.model), directory="reports/x")
 
 
 def _hostile_inspection() -> Document:
@@ -108,7 +108,7 @@ PLAIN: Mapping[str, Callable[[], Document]] = {
     "fleet_more": lambda: shard_document(fleets.shard_done(), again="python -m harness fleet report x", more=True),
     "fleet_kept": lambda: kept_document(fleets.store_status()),
     "bisection": _bisection,
-    "curing": _curing,
+    "mitigating": _mitigating,
     "doctor": lambda: checkup_document(searches.checkup(sick=True)),
     "doctor_well": lambda: checkup_document(searches.checkup(sick=False)),
     "first_bad": lambda: first_bad_document(searches.FIRST_BAD),
@@ -135,7 +135,7 @@ HOSTILE: Mapping[str, Callable[[], Document]] = {
     "fleet": lambda: fleet_document(fleets.fleet_answer(HOSTILE_NAMES), more=HOSTILE_NAMES[2]),
     "fleet plan": lambda: plan_document(fleets.fleet_plan(HOSTILE_NAMES), TIMES, command=HOSTILE_NAMES[3]),
     "bisection": lambda: _bisection("".join(HOSTILE_NAMES)),
-    "curing": lambda: _curing("".join(HOSTILE_NAMES)),
+    "mitigating": lambda: _mitigating("".join(HOSTILE_NAMES)),
     "doctor": _checkup,
     "first bad": lambda: _first_bad("".join(HOSTILE_NAMES)),
     "inspection": _hostile_inspection,

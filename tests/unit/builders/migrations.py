@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from harness.core.migration import (
-    ConversionCure,
+    ConversionRewrite,
     Cost,
     Dimension,
     Horizon,
@@ -43,7 +43,7 @@ def blocked(name: str = "tagger", text: str = "ValueError: two shapes") -> Migra
         model=name,
         outcome=Migrated.NOT_CONVERTIBLE,
         reason=f"prim::If at models/tagger.py:12: {text}",
-        cure="torch.where(condition, a, b) for values",
+        advice="torch.where(condition, a, b) for values",
         kind="prim::If",
         source="models/tagger.py:12",
         code="if bool(x.sum() > 0):",
@@ -52,20 +52,20 @@ def blocked(name: str = "tagger", text: str = "ValueError: two shapes") -> Migra
     )
 
 
-def cured(name: str = "tagger", *, lists: bool = False) -> MigratedModel:
-    """Return a model that stops at a node, and that the second rewrite cures; ``lists``: with lists for tuples."""
+def rewritten(name: str = "tagger", *, lists: bool = False) -> MigratedModel:
+    """Return a model that stops at a node, and that the second rewrite fixes; ``lists``: with lists for tuples."""
     outcome = Migrated.DIFFERS if lists else Migrated.READY
     return replace(
         blocked(name),
-        cured_by="as-requested",
-        cured_outcome=outcome,
-        cures=(
-            ConversionCure(name="freeze", outcome=Migrated.NOT_CONVERTIBLE, reason="prim::If: two shapes"),
-            ConversionCure(
+        rewritten_by="as-requested",
+        rewritten_outcome=outcome,
+        rewrites=(
+            ConversionRewrite(name="freeze", outcome=Migrated.NOT_CONVERTIBLE, reason="prim::If: two shapes"),
+            ConversionRewrite(
                 name="as-requested",
                 outcome=outcome,
                 fixed=("the true side of the branch at models/tagger.py:12",),
-                archive="cures/tagger/tagger.pt",
+                archive="fixes/tagger/tagger.pt",
                 program="probes/e5004cd3/tagger.pt2",
             ),
         ),
@@ -73,28 +73,28 @@ def cured(name: str = "tagger", *, lists: bool = False) -> MigratedModel:
 
 
 def priced(name: str = "tagger", ratio: float | None = None, outcome: Migrated = Migrated.READY) -> MigratedModel:
-    """Return a cured model whose package was served, and timed where ``ratio`` says what a warm call takes."""
-    model = cured(name)
-    *refused, cure = model.cures
+    """Return a rewritten model whose package was served, and timed where ``ratio`` says what a warm call takes."""
+    model = rewritten(name)
+    *refused, fix = model.rewrites
     if outcome is Migrated.FAILS_SERVED:
         reason = "same file N times: crash in load signal SIGABRT in 2 of 5 rounds"
-        cure = replace(cure, reason=reason, advice="verified: serialized loading (a mutex around loading)")
+        fix = replace(fix, reason=reason, advice="verified: serialized loading (a mutex around loading)")
     if ratio is not None:
         low, high = ratio - 0.05, ratio + 0.05
         steady = Cost(
             quantity="steady", unit="s", torchscript=1e-3, package=ratio * 1e-3, ratio=ratio, low=low, high=high
         )
-        cure = replace(cure, costs=(steady, Cost(quantity="peak_rss", unit="bytes", torchscript=9e7, package=8e7)))
-    return replace(model, cured_outcome=outcome, cures=(*refused, replace(cure, outcome=outcome)))
+        fix = replace(fix, costs=(steady, Cost(quantity="peak_rss", unit="bytes", torchscript=9e7, package=8e7)))
+    return replace(model, rewritten_outcome=outcome, rewrites=(*refused, replace(fix, outcome=outcome)))
 
 
-def uncured(name: str = "router") -> MigratedModel:
-    """Return a model that stops at the same node, and that no rewrite cures; its smallest part is known."""
+def unmitigated(name: str = "router") -> MigratedModel:
+    """Return a model that stops at the same node, and that no rewrite fixes; its smallest part is known."""
     return replace(
         blocked(name),
-        cures=(
-            ConversionCure(name="as-requested", outcome=Migrated.NOT_CONVERTIBLE, reason="prim::If: two shapes"),
-            ConversionCure(name="retrace", reason="TorchScript answers otherwise with it: other call 0 output"),
+        rewrites=(
+            ConversionRewrite(name="as-requested", outcome=Migrated.NOT_CONVERTIBLE, reason="prim::If: two shapes"),
+            ConversionRewrite(name="retrace", reason="TorchScript answers otherwise with it: other call 0 output"),
         ),
         part=SmallestPart(
             nodes=("prim::If",),
@@ -113,7 +113,7 @@ FIXED = MigratedModel(
     model="encoder",
     outcome=Migrated.FIXED,
     reason="input[0] is fixed at 4 in dimension 0, and requests have 7 too",
-    cure="give a request with 2 or more there as well",
+    advice="give a request with 2 or more there as well",
     kind="dimensions fixed",
     example="example",
     dimensions=(Dimension(argument="input[0]", axis=0, taken="4", asked=("7",)),),
@@ -123,7 +123,7 @@ LOST = MigratedModel(
     model="ranker_traced",
     outcome=Migrated.NOT_LOADABLE,
     reason="does not load in 2.6.0: KeyError: no item named 'version' in the archive",
-    cure="convert in the oldest release that must load it: --new 2.6.0",
+    advice="convert in the oldest release that must load it: --new 2.6.0",
     kind="in 2.6.0",
     steps=(CONVERTED, RAN, REFUSED),
 )
@@ -131,7 +131,7 @@ UNASKED = MigratedModel(
     model="silent",
     outcome=Migrated.UNDECIDED,
     reason="no requests",
-    cure="place requests beside it",
+    advice="place requests beside it",
     kind="no_requests",
 )
 
@@ -139,7 +139,7 @@ TUPLES = MigratedModel(
     model="pair",
     outcome=Migrated.DIFFERS,
     reason="answers with a list where TorchScript answers with a tuple; what is in it is the same",
-    cure="unpack it",
+    advice="unpack it",
     kind="tuple becomes list",
     steps=(CONVERTED, RAN),
 )
@@ -183,7 +183,7 @@ def migration(*models: MigratedModel, notes: tuple[str, ...] = (), packaged: boo
 
 
 MIXED = migration(ready(), blocked(), FIXED, LOST, UNASKED)
-CURED = migration(ready(), cured(), cured("tagger_b"), uncured())
+WITH_REWRITES = migration(ready(), rewritten(), rewritten("tagger_b"), unmitigated())
 PRICED = migration(
     ready(),
     *(priced(name, ratio) for name, ratio in (("tagger", 0.88), ("tagger_b", 1.012), ("tagger_c", None))),
@@ -208,7 +208,7 @@ def of_teams(count: int, teams: int = 20, obstacles: int = 12) -> Migration:
             replace(
                 ready(f"model_{at:04}") if at % 3 == 0 else blocked(f"model_{at:04}"),
                 kind="" if at % 3 == 0 else f"aten::f{at % obstacles}",
-                cure="" if at % 3 == 0 else f"cure {at % obstacles % 4}",
+                advice="" if at % 3 == 0 else f"fix {at % obstacles % 4}",
                 owner=f"team_{at % teams:02}",
                 horizon=ENDS if at % 7 == 0 else LASTS,
             )
@@ -233,7 +233,7 @@ def hostile() -> Migration:
         replace(
             blocked(name, f"{name} ]]> --> | </failure>"),
             owner=name,
-            cure=name,
+            advice=name,
             horizon=replace(ENDS, deprecated={name: name}, program=(replace(ENDS.archive[1], why=name),)),
         )
         for name in HOSTILE_NAMES

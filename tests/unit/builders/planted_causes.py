@@ -108,6 +108,6 @@ def of_forty_causes() -> RunReport:
     return run_of([red(f"m{n:02}", "values", f"output: off by 0.{n:02}1 of its largest value") for n in range(40)])
 
 
-def cure(cell: CellVerdict, name: str = "profiling off") -> Mitigation:
-    """Return a switch that cures a cell."""
-    return Mitigation(cell=cell.cell, model=cell.model, name=name, switches={}, cures=True, price=ratio(1.01))
+def mitigated(cell: CellVerdict, name: str = "profiling off") -> Mitigation:
+    """Return a switch that mitigates a cell."""
+    return Mitigation(cell=cell.cell, model=cell.model, name=name, switches={}, mitigates=True, price=ratio(1.01))

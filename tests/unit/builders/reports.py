@@ -411,7 +411,7 @@ PROFILING_OFF = Mitigation(
     model="fused_ranker",
     name="profiling off",
     switches={"profiling_mode": False},
-    cures=True,
+    mitigates=True,
     price=ratio(1.009, 0.013),
 )
 
@@ -434,7 +434,7 @@ STORY = (
 def hanging_model(
     name: str = "fused_ranker", story: tuple[tuple[str, str], ...] = STORY
 ) -> tuple[RowVerdict, ModelReport]:
-    """Return a model that hangs in warm-up, cured by one switch and not by another."""
+    """Return a model that hangs in warm-up, mitigated by one switch and not by another."""
     finding = Finding(
         kind="hang",
         message="call 1 has not returned after 60 s (the old release took 41 ms); 1 thread busy without progress, "
@@ -445,14 +445,14 @@ def hanging_model(
         standstill=Standstill(reading="fuser-runs-away", title="inside the tensor-expression fuser", is_busy=True),
     )
     red = verdict(name, "concurrent", Status.FAIL, finding)
-    cure = replace(PROFILING_OFF, cell=red.cell, model=name)
-    vain = replace(cure, name="serialize loading", cures=False, price=None, switches={}, note="still hangs")
+    mitigation = replace(PROFILING_OFF, cell=red.cell, model=name)
+    vain = replace(mitigation, name="serialize loading", mitigates=False, price=None, switches={}, note="still hangs")
     row = RowVerdict(
         model=name,
         status=Status.FAIL,
         cells=(verdict(name, "alone"), red),
         reason=finding.message,
-        mitigations=(cure, vain),
+        mitigations=(mitigation, vain),
     )
     facts = replace(healthy(name), concurrent=Outcome.HANG, first_calls_s=None, latency=None)
     return row, replace(facts, group="ranking")
@@ -645,7 +645,7 @@ def blocked() -> RunReport:
     judgement = Judgement(
         decision=Decision.BLOCKED,
         reason="4 of 6 models fail: fused_ranker (hang), legacy_lstm (load error), recommender_v2 (values), "
-        "text_tagger (latency); a switch cures 1 of them",
+        "text_tagger (latency); a switch mitigates 1 of them",
         exit_code=1,
         rows=(*[row for row, _ in red], before, passed("detector")),
         planted_defects=PLANTED_DEFECTS,
@@ -735,11 +735,11 @@ def beside_another() -> RunReport:
 
 
 def mitigated() -> RunReport:
-    """Return a run whose only failure has a verified cure."""
+    """Return a run whose only failure has a verified mitigation."""
     row, facts = hanging_model()
     judgement = Judgement(
         decision=Decision.OK_WITH_MITIGATION,
-        reason="1 of 2 models fails, and a verified switch cures it",
+        reason="1 of 2 models fails, and a verified switch mitigates it",
         mitigation="profiling off, latency +0.9 % [-0.3, +2.1]",
         exit_code=1,
         rows=(row, passed("detector")),
@@ -792,8 +792,8 @@ def hostile(names: tuple[str, ...] = HOSTILE_NAMES) -> RunReport:
             verdict(name, name[:9], Status.XFAIL, finding),
             verdict(name, "latency", Status.PASS, replace(finding, kind="new_shape", quantity=f"new_shape:{name}")),
         )
-        cures = replace(PROFILING_OFF, cell=cell_id(name, "alone"), model=name, name=name, switches={name: 1})
-        rows.append(RowVerdict(model=name, status=Status.FAIL, cells=cells, reason=name, mitigations=(cures,)))
+        mitigations = replace(PROFILING_OFF, cell=cell_id(name, "alone"), model=name, name=name, switches={name: 1})
+        rows.append(RowVerdict(model=name, status=Status.FAIL, cells=cells, reason=name, mitigations=(mitigations,)))
         facts = healthy(name, name)
         assert facts.latency is not None
         shapes = {f"new_shape:{name}": quantity(0.01, 0.09), name: quantity(1.0, 2.0, name, None)}
@@ -893,7 +893,7 @@ OF_PACKAGES = (Migrated.NOT_PACKAGEABLE, Migrated.FAILS_SERVED, Migrated.SLOWER)
 WHY = {
     "kind": "prim::If",
     "reason": "prim::If at models/m.py:12: <b>\x1b[31mValueError</b>: two shapes",
-    "cure": "torch.where(condition, a, b) for values",
+    "advice": "torch.where(condition, a, b) for values",
     "evidence": "probes/e5004cd2",
 }
 

@@ -163,11 +163,13 @@ def ratio(value: float, spread: float = 0.01) -> RatioEstimate:
     return RatioEstimate(ratio=value, low=value - spread, high=value + spread, pairs=3, detectable=1.02)
 
 
-def cured(*names: str, prices: Mapping[str, tuple[float, float | None]] | None = None, note: str = "") -> Mitigation:
+def mitigated(
+    *names: str, prices: Mapping[str, tuple[float, float | None]] | None = None, note: str = ""
+) -> Mitigation:
     told = prices if prices is not None else {"steady": (1.1, 0.5), "request": (1.25, None), "peak_rss": (1.001, 12.0)}
     return mitigation(
         *names,
-        cures=True,
+        mitigates=True,
         repeats=5,
         prices=tuple(
             Price(quantity=name, to_old=ratio(old), to_new=None if new is None else ratio(new))
@@ -179,14 +181,16 @@ def cured(*names: str, prices: Mapping[str, tuple[float, float | None]] | None =
 
 
 IN_VAIN = (
-    mitigation("freeze", cures=False, note="still hang"),
-    mitigation("oneDNN off", cures=False, note="still hang"),
-    mitigation("inference mode", cures=False, note="breaks n", breaks=("n",)),
-    mitigation("fuser off", cures=False, untestable=True, note="torch 2.6.0 has no such switch"),
+    mitigation("freeze", mitigates=False, note="still hang"),
+    mitigation("oneDNN off", mitigates=False, note="still hang"),
+    mitigation("inference mode", mitigates=False, note="breaks n", breaks=("n",)),
+    mitigation("fuser off", mitigates=False, untestable=True, note="torch 2.6.0 has no such switch"),
 )
 
 
-def curing(*cures: Mitigation, answer: MitigationAnswer = MitigationAnswer.FOUND, ended: str = "") -> MitigationResult:
+def mitigating(
+    *mitigations: Mitigation, answer: MitigationAnswer = MitigationAnswer.FOUND, ended: str = ""
+) -> MitigationResult:
     return MitigationResult(
         model="m",
         old="torch 2.1.2",
@@ -195,7 +199,7 @@ def curing(*cures: Mitigation, answer: MitigationAnswer = MitigationAnswer.FOUND
         words="alone",
         answer=answer,
         symptom=("hangs in call 1 of example",),
-        mitigations=cures,
+        mitigations=mitigations,
         ended=ended,
     )
 
@@ -259,7 +263,7 @@ REWRITTEN = Rewritten(
     needs="NaN is to give 0",
     nodes=(replace(NODE, kind="aten::softshrink", source="model.py:12"),),
     artifact="rewrites/softshrink-12345678/m.pt",
-    cures=True,
+    fixes=True,
     repeats=2,
     steady=ratio(1.125),
 )

@@ -94,14 +94,18 @@ def finding(kind: str, message: str = "") -> Finding:
     return Finding(kind=kind, message=message or f"about {kind}")
 
 
-def cure(name: str, model: str = "m", *, cures: bool = True, price: RatioEstimate | None = None) -> Mitigation:
+def mitigated(name: str, model: str = "m", *, mitigates: bool = True, price: RatioEstimate | None = None) -> Mitigation:
     """Return a tried mitigation."""
-    return Mitigation(cell=cell_id(model), model=model, name=name, switches={"s": False}, cures=cures, price=price)
+    return Mitigation(
+        cell=cell_id(model), model=model, name=name, switches={"s": False}, mitigates=mitigates, price=price
+    )
 
 
-def mitigation(*settings: str, cures: bool = False, **more: Any) -> Mitigation:
+def mitigation(*settings: str, mitigates: bool = False, **more: Any) -> Mitigation:
     """Return settings that were tried together."""
-    return Mitigation(cell=cell_id(), model="m", name=" + ".join(settings), settings=settings, cures=cures, **more)
+    return Mitigation(
+        cell=cell_id(), model="m", name=" + ".join(settings), settings=settings, mitigates=mitigates, **more
+    )
 
 
 def row(

@@ -81,7 +81,7 @@ def test_python_3_14_is_never_chosen() -> None:
     assert choose_python(["2.15.0"], INSTALLED, preferred="3.14") == "3.13"
 
 
-def test_missing_python_names_ranges_installed_ones_and_the_cure() -> None:
+def test_missing_python_names_ranges_installed_ones_and_the_advice() -> None:
     with pytest.raises(EnvironmentUnavailable) as caught:
         choose_python(["2.1.2", "2.15.0"], ["3.12", "3.9"])
     assert "torch 2.1.2 needs Python 3.8 to 3.11" in caught.value.message

@@ -35,7 +35,9 @@ def wrote(folder: Path, library: str, message: str | None, phase: str = wire.LIB
         (__file__, "OSError: file too short", "by hand"),
     ],
 )
-def test_refusal_names_environment_library_reason_and_cure(tmp_path: Path, library: str, why: str, hint: str) -> None:
+def test_refusal_names_environment_library_reason_and_mitigation(
+    tmp_path: Path, library: str, why: str, hint: str
+) -> None:
     refused = loaded_libraries.refused(wrote(tmp_path, library, f"{library}: {why}\nmore"), "torch 2.6.0")
     assert refused is not None
     assert refused.message == f"torch 2.6.0: the operator library {library} cannot be loaded: {why}"

@@ -364,7 +364,7 @@ FORMATS: dict[tuple[str, str], Format] = {
     ("golden status", "json"): Format(lambda: dump_status(hostile_status()), _json_texts, raw=True),
 }
 # What these offer is written by the renderers above.
-SAME_AS = {"fleet merge": "fleet report", "gate": "report"}
+SAME_AS = {"diff": "golden diff", "fleet merge": "fleet report", "gate": "report"}
 IDS = [f"{verb}-{name}" for verb, name in FORMATS]
 
 

@@ -69,6 +69,9 @@ def test_slow_starts_are_those_beyond_the_limit_the_worst_first() -> None:
     assert slow_starts(replace(report, limits={"initialization": 8.0})) == ()
 
 
-@pytest.mark.parametrize(("factor", "words"), [(None, "no limit"), (6.33, "6.3x"), (511.4, "511x"), (1e9, ">1e6x")])
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [(None, "no limit"), (6.33, "6.3x"), (511.4, "511x"), (9982.0, "9,980x"), (1e9, "over 1,000,000x")],
+)
 def test_a_factor_is_short(factor: float | None, words: str) -> None:
     assert factor_words(factor) == words

@@ -2,8 +2,10 @@
 
 import pytest
 
-from harness.report.formats import RUN, Format, Formats, Shown
+from harness.core.timeline import RunTrace
+from harness.report.formats import RUN, Format, Formats, Shown, ShownRun
 from harness.store.run_folder import REPORT
+from tests.unit.builders.reports import blocked
 
 
 def test_a_name_and_a_file_belong_to_one_format() -> None:
@@ -23,3 +25,15 @@ def test_what_is_shown_depends_on_who_reads_it() -> None:
 
 def test_the_report_itself_is_written_first_for_all_others_can_be_made_of_it_again() -> None:
     assert next(iter(RUN.files.items())) == ("json", REPORT)
+
+
+def test_terminal_markdown_and_page_are_made_of_one_document() -> None:
+    report = blocked()
+    run = ShownRun(report=report, places=dict, trace=lambda: RunTrace(run=report.run, processes=()))
+    for name in ("console", "markdown", "html"):
+        RUN.render(name, run, Shown(directory="here"))
+    assert list(run.documents) == ["here"]
+    document = run.documents["here"]
+    RUN.render("console", run, Shown(directory="here", every_row=True))
+    assert run.documents["here"] is document
+    assert "there" in RUN.render("console", run, Shown(directory="there"))

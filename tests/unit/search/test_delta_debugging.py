@@ -584,11 +584,11 @@ def test_runs_settle_three_answers(tally: Tally, answer: Answer | None) -> None:
     assert settled(tally, 3) is answer
 
 
-class Curing:
-    """Cures where items of ``cures`` is in the set and ``spoils`` has nothing of it; remembers what was asked."""
+class Mitigating:
+    """Passes where one of ``mitigations`` is in the set and ``spoils`` has nothing of it; remembers what was asked."""
 
-    def __init__(self, cures: Sequence[Indices], unresolved: Sequence[int] = ()) -> None:
-        self.cures = cures
+    def __init__(self, mitigations: Sequence[Indices], unresolved: Sequence[int] = ()) -> None:
+        self.mitigations = mitigations
         self.unresolved = unresolved
         self.sets: list[Indices] = []
         self.batches: list[int] = []
@@ -601,89 +601,89 @@ class Curing:
     def answer(self, found: Indices) -> Answer:
         if set(found) & set(self.unresolved):
             return Answer.UNRESOLVED
-        return Answer.PASS if any(set(cure) <= set(found) for cure in self.cures) else Answer.FAIL
+        return Answer.PASS if any(set(mitigation) <= set(found) for mitigation in self.mitigations) else Answer.FAIL
 
 
-def cures_of(found: MinimalSets) -> tuple[Indices, ...]:
+def mitigations_of(found: MinimalSets) -> tuple[Indices, ...]:
     return tuple(items for items, answer in found.answers.items() if answer is Answer.PASS)
 
 
-def test_a_setting_that_cures_ends_the_search_with_the_singles() -> None:
-    ask = Curing([(1,), (2, 3)])
+def test_a_setting_that_mitigates_ends_the_search_with_the_singles() -> None:
+    ask = Mitigating([(1,), (2, 3)])
     found = minimal_sets(4, ask, budget=100)
-    assert cures_of(found) == ((1,),)
+    assert mitigations_of(found) == ((1,),)
     assert ask.sets == [(0,), (1,), (2,), (3,)]
 
 
-def test_pairs_are_asked_of_those_that_do_not_cure_alone() -> None:
-    ask = Curing([(1,), (2, 3)])
+def test_pairs_are_asked_of_those_that_do_not_mitigate_alone() -> None:
+    ask = Mitigating([(1,), (2, 3)])
     found = minimal_sets(4, ask, budget=100, all_sizes=True)
-    assert cures_of(found) == ((1,), (2, 3))
+    assert mitigations_of(found) == ((1,), (2, 3))
     assert [items for items in ask.sets if len(items) == 2] == [(0, 2), (0, 3), (2, 3)]
-    assert all(found.is_minimal(items) for items in cures_of(found))
+    assert all(found.is_minimal(items) for items in mitigations_of(found))
 
 
-def test_what_cannot_be_tested_is_no_part_of_a_pair_and_no_cure() -> None:
-    ask = Curing([(0, 2)], unresolved=[0])
+def test_what_cannot_be_tested_is_no_part_of_a_pair_and_no_mitigation() -> None:
+    ask = Mitigating([(0, 2)], unresolved=[0])
     found = minimal_sets(3, ask, budget=100)
-    assert cures_of(found) == ()
+    assert mitigations_of(found) == ()
     assert found.answers == {(0,): Answer.UNRESOLVED, (1,): Answer.FAIL, (2,): Answer.FAIL, (1, 2): Answer.FAIL}
 
 
 def test_sets_that_make_no_sense_are_not_asked() -> None:
-    ask = Curing([(0, 1)])
-    assert cures_of(minimal_sets(2, ask, budget=100, together=lambda found: len(found) == 1)) == ()
+    ask = Mitigating([(0, 1)])
+    assert mitigations_of(minimal_sets(2, ask, budget=100, together=lambda found: len(found) == 1)) == ()
     assert (0, 1) not in ask.sets
 
 
 def test_budget_ends_the_search_and_says_what_is_left() -> None:
-    ask = Curing([(2, 3)])
+    ask = Mitigating([(2, 3)])
     found = minimal_sets(4, ask, budget=6)
     assert len(ask.sets) == 6
     assert found.ended == "4 of 6 sets of 2 settings were not asked"
-    assert cures_of(found) == ()
+    assert mitigations_of(found) == ()
 
 
 def test_stop_is_heard_between_batches_of_larger_sets_only() -> None:
-    ask = Curing([])
+    ask = Mitigating([])
     found = minimal_sets(4, ask, budget=100, stop=lambda asked: asked >= 4, at_once=2)
     assert ask.batches == [4, 2, 2]
     assert found.ended == "2 of 6 sets of 2 settings were not asked"
 
 
 def test_nothing_to_choose_from_finds_nothing() -> None:
-    found = minimal_sets(0, Curing([]), budget=100)
-    assert (cures_of(found), found.answers, found.ended) == ((), {}, "")
+    found = minimal_sets(0, Mitigating([]), budget=100)
+    assert (mitigations_of(found), found.answers, found.ended) == ((), {}, "")
 
 
 SETS = st.lists(st.sets(st.integers(0, 5), min_size=1, max_size=3).map(lambda found: tuple(sorted(found))), max_size=4)
 
 
-@given(cures=SETS, unresolved=st.sets(st.integers(0, 5), max_size=2), all_sizes=st.booleans())
+@given(mitigations=SETS, unresolved=st.sets(st.integers(0, 5), max_size=2), all_sizes=st.booleans())
 def test_minimal_sets_are_those_that_a_search_of_all_finds(
-    cures: list[Indices], unresolved: set[int], all_sizes: bool
+    mitigations: list[Indices], unresolved: set[int], all_sizes: bool
 ) -> None:
-    ask = Curing(cures, tuple(unresolved))
+    ask = Mitigating(mitigations, tuple(unresolved))
     found = minimal_sets(6, ask, budget=1000, size=3, all_sizes=all_sizes)
     every = [items for size in (1, 2, 3) for items in combinations(range(6), size)]
-    curing = [items for items in every if ask.answer(items) is Answer.PASS]
-    minimal = [items for items in curing if not any(set(other) < set(items) for other in curing)]
+    mitigating = [items for items in every if ask.answer(items) is Answer.PASS]
+    minimal = [items for items in mitigating if not any(set(other) < set(items) for other in mitigating)]
     smallest = min(map(len, minimal), default=0)
-    assert set(cures_of(found)) == {items for items in minimal if all_sizes or len(items) == smallest}
-    assert all(found.is_minimal(items) for items in cures_of(found))
+    assert set(mitigations_of(found)) == {items for items in minimal if all_sizes or len(items) == smallest}
+    assert all(found.is_minimal(items) for items in mitigations_of(found))
     assert len(ask.sets) == len(set(ask.sets))
-    assert not [items for items in ask.sets for cure in cures_of(found) if set(cure) < set(items)]
+    assert not [items for items in ask.sets for mitigation in mitigations_of(found) if set(mitigation) < set(items)]
     assert not [items for items in ask.sets if len(items) > 1 and set(items) & unresolved]
 
 
-@given(cures=SETS, budget=st.integers(1, 12))
-def test_the_budget_is_never_exceeded_and_no_cure_is_invented(cures: list[Indices], budget: int) -> None:
-    ask = Curing(cures)
+@given(mitigations=SETS, budget=st.integers(1, 12))
+def test_the_budget_is_never_exceeded_and_no_mitigation_is_invented(mitigations: list[Indices], budget: int) -> None:
+    ask = Mitigating(mitigations)
     found = minimal_sets(6, ask, budget=budget, size=3, all_sizes=True)
     assert len(ask.sets) <= budget
-    assert all(ask.answer(items) is Answer.PASS for items in cures_of(found))
+    assert all(ask.answer(items) is Answer.PASS for items in mitigations_of(found))
     assert bool(found.ended) == (
-        len(ask.sets) < len(minimal_sets(6, Curing(cures), budget=99, size=3, all_sizes=True).answers)
+        len(ask.sets) < len(minimal_sets(6, Mitigating(mitigations), budget=99, size=3, all_sizes=True).answers)
     )
 
 

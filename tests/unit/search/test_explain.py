@@ -48,7 +48,7 @@ class Searches:
     def further(self, model: str, names: tuple[str, ...], facts: Mitigated, effects: Effects) -> Mitigated:
         self.switches.append(model)
         assert "profiling off" not in names and names == FURTHER
-        tried = Mitigation(cell=model, model=model, name=names[0], switches={}, cures=True)
+        tried = Mitigation(cell=model, model=model, name=names[0], switches={}, mitigates=True)
         return replace(facts, mitigations={**facts.mitigations, model: (tried,)})
 
 
@@ -110,13 +110,13 @@ def test_a_resumed_run_searches_for_nothing_that_it_knows(tmp_path: Path, search
     assert again.unexplained == ()
 
 
-def test_further_switches_are_tried_where_none_cures_yet(tmp_path: Path, searches: Searches) -> None:
+def test_further_switches_are_tried_where_none_mitigates_yet(tmp_path: Path, searches: Searches) -> None:
     facts, effects = ready(tmp_path, 100)
-    cured = Mitigation(cell="dead", model="dead", name="fuser off", switches={}, cures=True)
-    done = explain_explain(replace(facts, mitigations={"dead": (cured,)}), effects)
+    mitigated = Mitigation(cell="dead", model="dead", name="fuser off", switches={}, mitigates=True)
+    done = explain_explain(replace(facts, mitigations={"dead": (mitigated,)}), effects)
     assert searches.switches == ["wrong"]
-    assert done.mitigations["dead"] == (cured,)
-    assert [item.cures for item in done.mitigations["wrong"]] == [True]
+    assert done.mitigations["dead"] == (mitigated,)
+    assert [item.mitigates for item in done.mitigations["wrong"]] == [True]
 
 
 def test_nothing_is_searched_for_unless_it_was_asked_for_or_without_an_old_release(

@@ -95,25 +95,25 @@ def test_the_executor_is_reported_with_the_few_nodes_the_setting_and_the_rewrite
         answer=BisectAnswer.EXECUTOR,
         reduction=Reduction(symptom=Symptom.HANG, nodes=9, shows=True, culprits=(culprit,)),
         mitigations=(
-            mitigation("fuser off", cures=False),
+            mitigation("fuser off", mitigates=False),
             mitigation(
                 "profiling off",
-                cures=True,
+                mitigates=True,
                 prices=(Price(quantity="load"), Price(quantity="steady", to_old=ratio)),
             ),
         ),
         rewrites=(
             Rewritten(rule="in vain", what="x", artifact="no.pt"),
-            Rewritten(rule="dear", what="y", artifact="dear.pt", cures=True, steady=replace(ratio, ratio=30.0)),
-            Rewritten(rule="doubled", what="a + a by 2 * a", artifact="rewrites/m.pt", cures=True, steady=ratio),
+            Rewritten(rule="dear", what="y", artifact="dear.pt", fixes=True, steady=replace(ratio, ratio=30.0)),
+            Rewritten(rule="doubled", what="a + a by 2 * a", artifact="rewrites/m.pt", fixes=True, steady=ratio),
         ),
         reproducers=(Reproducer(operator="n", folder="reproducers/1"), Reproducer(operator="n", note="none")),
     )
     told = by_bisection(CELL, found, folder="../other")
     assert told.lines == (
         ("reduced", "to aten::n0 + aten::n1, net.py:1"),
-        ("cure", "profiling off: steady latency +1.0 % [0.0, +2.0]"),
-        ("rewrite", "doubled: a + a by 2 * a (latency +1.0 % [0.0, +2.0]); 1 more cure as well"),
+        ("mitigation", "profiling off: steady latency +1.0 % [0.0, +2.0]"),
+        ("rewrite", "doubled: a + a by 2 * a (latency +1.0 % [0.0, +2.0]); 1 more mitigate it as well"),
     )
     assert told.paths == ("../other/rewrites/m.pt", "../other/reproducers/1/reproduce.py", "../other/bisect.json")
     alone = by_bisection(CELL, replace(FOUND, answer=BisectAnswer.EXECUTOR), folder="x")
@@ -170,21 +170,21 @@ def test_the_smallest_archive_that_is_refused_is_named() -> None:
     assert told.paths == ("/run/probes/k/a.pt", "x/bisect.json")
 
 
-def test_cures_are_reported_with_what_they_break() -> None:
-    told = cured(mitigation("a", "b", cures=True, breaks=("n",)))
-    assert (told.lines, told.paths) == ((("cure", "a + b; but breaks n"),), ("p",))
-    none = cured(mitigation("a", cures=False))
-    assert none.answer == "nothing that was tried cures it"
-    assert none.lines == (("no cure", "none of the settings that mitigate tried"),)
-    assert cured(notes=("it passes",)).lines == (("no cure", "it passes"),)
-    rewritten = Rewritten(rule="doubled", what="a + a by 2 * a", cures=True)
-    assert cured(notes=("load error",), rewrites=(rewritten,)).lines == (("rewrite", "doubled: a + a by 2 * a"),)
+def test_mitigations_are_reported_with_what_they_break() -> None:
+    told = mitigated(mitigation("a", "b", mitigates=True, breaks=("n",)))
+    assert (told.lines, told.paths) == ((("mitigation", "a + b; but breaks n"),), ("p",))
+    none = mitigated(mitigation("a", mitigates=False))
+    assert none.answer == "nothing that was tried mitigates it"
+    assert none.lines == (("tried", "no setting that mitigate tried helps"),)
+    assert mitigated(notes=("it passes",)).lines == (("tried", "it passes"),)
+    rewritten = Rewritten(rule="doubled", what="a + a by 2 * a", fixes=True)
+    assert mitigated(notes=("load error",), rewrites=(rewritten,)).lines == (("rewrite", "doubled: a + a by 2 * a"),)
 
 
-def cured(*cures: Mitigation, **more: Any) -> Explained:
+def mitigated(*mitigations: Mitigation, **more: Any) -> Explained:
     words = {"scenario": "alone", "words": "alone", "answer": MitigationAnswer.NOT_FOUND}
     return by_mitigations(
-        CELL, MitigationResult(model="m", old="o", new="n", mitigations=cures, **{**words, **more}), path="p"
+        CELL, MitigationResult(model="m", old="o", new="n", mitigations=mitigations, **{**words, **more}), path="p"
     )
 
 

@@ -495,7 +495,7 @@ def test_scenario_of_processes_is_reported_in_processes() -> None:
         (WORDS["not repeated"][0], "cannot be verified: the failure was not seen again"),
     ],
 )
-def test_cure_can_only_be_verified_for_what_fails_again(found: Attribution, why: str) -> None:
+def test_mitigation_can_only_be_verified_for_what_fails_again(found: Attribution, why: str) -> None:
     assert unverifiable(found) == why
 
 

@@ -606,13 +606,13 @@ def test_every_graph_is_captured_after_warm_up_in_the_mode_that_is_asked_for(mod
 
 
 @pytest.mark.parametrize("mode", CAPTURE_MODES)
-def test_thread_local_capture_is_a_cure_of_graphs_alone(mode: str) -> None:
+def test_thread_local_capture_is_a_mitigation_of_graphs_alone(mode: str) -> None:
     for name, scenario in INITIALIZATIONS.items():
         script = captured_so(scenario.write(["a", "b"], 2), mode=mode, warm_calls=0)
         for order, captured in (("capture", ("thread_local", 0)), ("warm_capture", (mode, WARM_CALLS))):
-            cured = reordered(script, (order,))
-            assert {step[2:] for step in steps_of(cured, "capture")} == ({captured} if scenario.graphs else set())
-            assert [step for step in cured.threads[0] if step[0] != "capture"] == [
+            mitigated = reordered(script, (order,))
+            assert {step[2:] for step in steps_of(mitigated, "capture")} == ({captured} if scenario.graphs else set())
+            assert [step for step in mitigated.threads[0] if step[0] != "capture"] == [
                 step for step in script.threads[0] if step[0] != "capture"
             ]
             assert (order in scenario.orders) is (name == "cuda_graphs")
@@ -705,7 +705,7 @@ def test_only_a_shared_module_needs_models_without_state() -> None:
     assert [name for name, scenario in INITIALIZATIONS.items() if scenario.forks] == ["prefork", "prefork_cold"]
 
 
-def test_what_a_scenario_is_cured_by_is_a_mitigation_that_can_matter_there() -> None:
+def test_what_a_scenario_is_mitigated_by_is_a_mitigation_that_can_matter_there() -> None:
     for scenario in INITIALIZATIONS.values():
-        for name in scenario.cures:
+        for name in scenario.mitigations:
             assert set(MITIGATIONS[name].order) <= set(scenario.orders)

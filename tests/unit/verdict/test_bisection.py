@@ -182,8 +182,8 @@ def test_exit_codes() -> None:
     assert exit_code(found(BisectAnswer.NOTHING)) == 0
     assert exit_code(found(BisectAnswer.OPERATOR, divergence=guilty)) == 1
     assert exit_code(found(BisectAnswer.LOADING, refusals=("aten::gone",))) == 1
-    assert exit_code(found(BisectAnswer.EXECUTOR, mitigations=(mitigation("fuser off", cures=True),))) == 1
-    assert exit_code(found(BisectAnswer.EXECUTOR, mitigations=(mitigation("fuser off", cures=False),))) == 4
+    assert exit_code(found(BisectAnswer.EXECUTOR, mitigations=(mitigation("fuser off", mitigates=True),))) == 1
+    assert exit_code(found(BisectAnswer.EXECUTOR, mitigations=(mitigation("fuser off", mitigates=False),))) == 4
     reduction = Reduction(symptom=Symptom.HANG, nodes=9, shows=True)
     reduced = replace(reduction, culprits=(Culprit(keep=(1,), nodes=(node(1),), artifact="a", inputs="i"),))
     assert (

@@ -29,7 +29,7 @@ from harness.checks.startup.slow_start import slow_start
 from tests.unit.builders.planted_causes import (
     DEADLOCK,
     SPIN,
-    cure,
+    mitigated,
     hang,
     of_forty_causes,
     of_three_causes,
@@ -279,8 +279,8 @@ def test_a_setting_that_differs_is_the_cause_where_a_run_without_the_difference_
         red(name, "values", f"output: off by 0.{place} of its largest value", settings=told)
         for place, name in enumerate(("a", "b"), 1)
     ]
-    tried = [cure(cell, "quantized_engine as before") for cell in cells]
-    in_vain = [replace(one, cures=False) for one in tried]
+    tried = [mitigated(cell, "quantized_engine as before") for cell in cells]
+    in_vain = [replace(one, mitigates=False) for one in tried]
     for nothing in ([], in_vain):
         assert ids(run_of(cells, mitigations=nothing)) == {"values-a": ("a",), "values-b": ("b",)}
     (cause,) = run_of(cells, mitigations=tried).causes
@@ -288,14 +288,15 @@ def test_a_setting_that_differs_is_the_cause_where_a_run_without_the_difference_
     assert cause.title == told["quantized_engine"]
 
 
-def test_what_one_setting_cures_is_one_cause_with_its_cost() -> None:
+def test_what_one_setting_mitigates_is_one_cause_with_its_cost() -> None:
     cells = [red(name, "late_divergence", "call 1 differs") for name in ("a", "b", "c")]
-    both = [cure(cells[0], "fuser off"), cure(cells[0]), cure(cells[1])]
+    both = [mitigated(cells[0], "fuser off"), mitigated(cells[0]), mitigated(cells[1])]
     report = run_of(cells, mitigations=both)
-    assert ids(report) == {"cured-by-profiling-off": ("a", "b"), "late-divergence-c": ("c",)}
-    assert report.causes[0].cure.startswith(
-        "profiling off cures 2 of 2 cells, with the old answers; steady latency +1.0 %"
+    assert ids(report) == {"mitigated-by-profiling-off": ("a", "b"), "late-divergence-c": ("c",)}
+    assert report.causes[0].fix.startswith(
+        "profiling off mitigates 2 of 2 cells, with the old answers; steady latency +1.0 %"
     )
+    assert [cause.fix_verified for cause in report.causes] == [True, False]
 
 
 def test_what_was_not_reached_belongs_to_what_went_wrong_before() -> None:

@@ -480,9 +480,9 @@ def test_planted_defect_that_the_benchmark_missed_counts_like_any_other() -> Non
     assert decided(replace(facts, latency=false_alarm)) == (Decision.INCONCLUSIVE, 4)
 
 
-@pytest.mark.parametrize(("cures", "decision"), [(True, Decision.OK_WITH_MITIGATION), (False, Decision.BLOCKED)])
-def test_failure_blocks_unless_a_mitigation_cures_it(cures: bool, decision: Decision) -> None:
-    tried = Mitigation(cell=ALONE, model="m", name="fuser off", switches={"texpr_fuser": False}, cures=cures)
+@pytest.mark.parametrize(("mitigates", "decision"), [(True, Decision.OK_WITH_MITIGATION), (False, Decision.BLOCKED)])
+def test_failure_blocks_unless_a_mitigation_mitigates_it(mitigates: bool, decision: Decision) -> None:
+    tried = Mitigation(cell=ALONE, model="m", name="fuser off", switches={"texpr_fuser": False}, mitigates=mitigates)
     facts = equal(comparisons={("m", "alone"): compared(0.5)}, mitigations={"m": (tried,)})
     assert decided(with_planted_defects(facts)) == (decision, 1)
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from harness.verdict.exit_codes import DECISIONS
-from harness.verdict.decide import chosen_cures, decide, judge_row
+from harness.verdict.decide import chosen_mitigations, decide, judge_row
 from harness.core.findings import WORST_FIRST
 from harness.core.outcome import Decision, Status
 from harness.core.prediction import RollbackAnswer, RollbackReport
 from harness.core.verdict import PlantedDefectResult, CellVerdict, Finding, Judgement, RowVerdict, Ruled, Waived
-from tests.unit.builders.verdicts import planted_defect, cure, finding, ratio, row, verdict
+from tests.unit.builders.verdicts import planted_defect, mitigated, finding, ratio, row, verdict
 
 CAUGHT = (planted_defect(),)
 
@@ -120,7 +120,7 @@ def test_known_failures_beside_a_pass_are_ok_and_counted(status: Status, words: 
     assert result.reason == f"1 model passes, 1 {words}"
 
 
-def test_uncured_failure_blocks() -> None:
+def test_unmitigated_failure_blocks() -> None:
     result = judged(row(), row(Status.FAIL, "bert"), row(Status.FAIL, "vit"))
     assert outcome(result) == (Decision.BLOCKED, 1)
     assert result.reason == "bert: off by 0.1 (and 1 more)"
@@ -134,40 +134,42 @@ def test_failure_beside_inconclusive_rows_still_blocks() -> None:
     assert judged(row(Status.INCONCLUSIVE), row(Status.FAIL, "n")).decision is Decision.BLOCKED
 
 
-def test_mitigation_that_does_not_cure_blocks() -> None:
-    assert judged(row(Status.FAIL, "m", cure("fuser off", cures=False))).decision is Decision.BLOCKED
+def test_mitigation_that_does_not_mitigate_blocks() -> None:
+    assert judged(row(Status.FAIL, "m", mitigated("fuser off", mitigates=False))).decision is Decision.BLOCKED
 
 
-def test_one_uncured_failure_blocks_although_others_are_cured() -> None:
-    result = judged(row(Status.FAIL, "m", cure("fuser off")), row(Status.FAIL, "n"))
+def test_one_unmitigated_failure_blocks_although_others_are_mitigated() -> None:
+    result = judged(row(Status.FAIL, "m", mitigated("fuser off")), row(Status.FAIL, "n"))
     assert outcome(result) == (Decision.BLOCKED, 1)
     assert result.reason.startswith("n: ")
 
 
-def test_failures_that_are_all_cured_are_ok_with_mitigation_at_its_price() -> None:
+def test_failures_that_are_all_mitigated_are_ok_with_mitigation_at_its_price() -> None:
     cheap, dear = ratio(1.0, 1.04), ratio(1.08, 1.12)
     result = judged(
-        row(Status.FAIL, "m", cure("fuser off", "m", price=cheap)),
-        row(Status.FAIL, "n", cure("fuser off", "n", price=dear), cure("profiling off", "n", cures=False)),
+        row(Status.FAIL, "m", mitigated("fuser off", "m", price=cheap)),
+        row(
+            Status.FAIL, "n", mitigated("fuser off", "n", price=dear), mitigated("profiling off", "n", mitigates=False)
+        ),
     )
     assert outcome(result) == (Decision.OK_WITH_MITIGATION, 1)
-    assert result.reason == "fuser off cures m, n, steady latency +10.0 % [+8.0, +12.0]"
+    assert result.reason == "fuser off mitigates m, n, steady latency +10.0 % [+8.0, +12.0]"
     assert result.mitigation == "fuser off, latency +10.0 % [+8.0, +12.0]"
 
 
-def test_of_cures_that_cure_as_many_the_cheapest_is_reported_and_without_prices_the_first_one() -> None:
+def test_of_mitigations_that_mitigate_as_many_the_cheapest_is_reported_and_without_prices_the_first_one() -> None:
     cheap, dear = ratio(0.97, 0.99), ratio(1.78, 1.82)
-    both = (cure("fuser off", price=dear), cure("profiling off", price=cheap))
+    both = (mitigated("fuser off", price=dear), mitigated("profiling off", price=cheap))
     assert judged(row(Status.FAIL, "m", *both)).mitigation == "profiling off, latency -2.0 % [-3.0, -1.0]"
-    more = judged(row(Status.FAIL, "m", *both), row(Status.FAIL, "n", cure("fuser off", "n", price=dear)))
-    assert more.mitigation == "fuser off, latency +80.0 % [+78.0, +82.0]"  # it cures both
-    unpriced = row(Status.FAIL, "m", cure("profiling off"), cure("fuser off"))
+    more = judged(row(Status.FAIL, "m", *both), row(Status.FAIL, "n", mitigated("fuser off", "n", price=dear)))
+    assert more.mitigation == "fuser off, latency +80.0 % [+78.0, +82.0]"  # it mitigates both
+    unpriced = row(Status.FAIL, "m", mitigated("profiling off"), mitigated("fuser off"))
     assert judged(unpriced).mitigation == "profiling off, price not measured"
 
 
-def test_cure_without_a_measured_price_says_so() -> None:
-    result = judged(row(Status.FAIL, "m", cure("fuser off")))
-    assert result.reason == "fuser off cures m, price not measured"
+def test_mitigation_without_a_measured_price_says_so() -> None:
+    result = judged(row(Status.FAIL, "m", mitigated("fuser off")))
+    assert result.reason == "fuser off mitigates m, price not measured"
     assert result.mitigation == "fuser off, price not measured"
 
 
@@ -190,15 +192,15 @@ def test_accepted_mitigation_makes_nothing_else_green(status: Status, decision: 
     assert outcome(judged(row(status), accepted=("fuser off",))) == (decision, code)
 
 
-def test_further_cure_beside_an_accepted_one_is_not_yet_green() -> None:
-    result = judged(row(Status.FAIL, "m", cure("profiling off")), accepted=("fuser off",))
+def test_further_mitigation_beside_an_accepted_one_is_not_yet_green() -> None:
+    result = judged(row(Status.FAIL, "m", mitigated("profiling off")), accepted=("fuser off",))
     assert outcome(result) == (Decision.OK_WITH_MITIGATION, 1)
     assert result.mitigation == "fuser off, accepted by the policy; profiling off, price not measured"
 
 
 def test_nothing_is_to_be_set_where_the_decision_is_another_one() -> None:
     assert judged(row()).mitigation == ""
-    assert judged(row(Status.FAIL, "m", cure("fuser off")), row(Status.FAIL, "n")).mitigation == ""
+    assert judged(row(Status.FAIL, "m", mitigated("fuser off")), row(Status.FAIL, "n")).mitigation == ""
 
 
 def test_inconclusive_row_makes_the_run_inconclusive() -> None:
@@ -262,8 +264,8 @@ def test_vacuous_run_is_never_green(status: Status) -> None:
     assert result.reason == "the same torch on both sides"
 
 
-def test_vacuous_run_still_blocks_on_a_failure_and_accepts_no_cure() -> None:
-    result = judged(row(Status.FAIL, "m", cure("fuser off")), vacuous="the same torch on both sides")
+def test_vacuous_run_still_blocks_on_a_failure_and_accepts_no_mitigation() -> None:
+    result = judged(row(Status.FAIL, "m", mitigated("fuser off")), vacuous="the same torch on both sides")
     assert outcome(result) == (Decision.BLOCKED, 1)
 
 
@@ -271,67 +273,67 @@ def test_vacuous_run_with_accepted_mitigations_is_not_green() -> None:
     assert judged(row(), vacuous="CPU was used", accepted=("fuser off",)).exit_code == 4
 
 
-# cures
+# mitigates
 
 
 def failed(model: str, *names: str) -> RowVerdict:
-    return row(Status.FAIL, model, *(cure(name, model) for name in names))
+    return row(Status.FAIL, model, *(mitigated(name, model) for name in names))
 
 
-def test_one_cure_for_all_is_chosen_before_one_for_each() -> None:
+def test_one_mitigation_for_all_is_chosen_before_one_for_each() -> None:
     rows = [
         failed("a", "fuser off", "profiling off"),
         failed("b", "profiling off"),
         failed("c", "zzz", "profiling off"),
     ]
-    assert chosen_cures(rows) == dict.fromkeys("abc", "profiling off")
+    assert chosen_mitigations(rows) == dict.fromkeys("abc", "profiling off")
 
 
-def test_rest_of_the_models_gets_the_next_best_cure() -> None:
+def test_rest_of_the_models_gets_the_next_best_mitigation() -> None:
     rows = [failed("a", "x"), failed("b", "x"), failed("c", "x", "y"), failed("d", "y")]
-    assert chosen_cures(rows) == {"a": "x", "b": "x", "c": "x", "d": "y"}
+    assert chosen_mitigations(rows) == {"a": "x", "b": "x", "c": "x", "d": "y"}
 
 
-def test_equal_cures_are_chosen_by_name_whatever_their_order() -> None:
-    assert chosen_cures([failed("a", "y", "x")]) == chosen_cures([failed("a", "x", "y")]) == {"a": "x"}
+def test_equal_mitigations_are_chosen_by_name_whatever_their_order() -> None:
+    assert chosen_mitigations([failed("a", "y", "x")]) == chosen_mitigations([failed("a", "x", "y")]) == {"a": "x"}
 
 
-def test_model_without_a_cure_gets_none() -> None:
-    rows = [failed("a", "x"), row(Status.FAIL, "b", cure("y", "b", cures=False))]
-    assert chosen_cures(rows) == {"a": "x"}
-    assert chosen_cures([]) == {}
+def test_model_without_a_mitigation_gets_none() -> None:
+    rows = [failed("a", "x"), row(Status.FAIL, "b", mitigated("y", "b", mitigates=False))]
+    assert chosen_mitigations(rows) == {"a": "x"}
+    assert chosen_mitigations([]) == {}
 
 
-def test_reason_names_every_cure_with_its_models() -> None:
+def test_reason_names_every_mitigation_with_its_models() -> None:
     result = judged(failed("a", "x"), failed("b", "x"), failed("c", "y"))
     assert result.reason == (
-        "x cures a, b, price not measured; y cures c, price not measured; these switches were not probed together"
+        "x mitigates a, b, price not measured; y mitigates c, price not measured; these switches were not probed together"
     )
 
 
-def test_one_cure_for_all_needs_no_word_on_probing_together() -> None:
+def test_one_mitigation_for_all_needs_no_word_on_probing_together() -> None:
     assert "together" not in judged(failed("a", "x"), failed("b", "x")).reason
 
 
-def test_cured_failures_beside_undecided_rows_are_not_decided() -> None:
+def test_mitigated_failures_beside_undecided_rows_are_not_decided() -> None:
     result = judged(row(), failed("a", "x"), row(Status.INCONCLUSIVE, "b"), row(Status.INCONCLUSIVE, "c"))
     assert outcome(result) == (Decision.INCONCLUSIVE, 4)
-    assert result.reason == "x cures a, price not measured; not decided for b, c"
+    assert result.reason == "x mitigates a, price not measured; not decided for b, c"
 
 
-def test_vacuous_run_of_cured_and_undecided_rows_still_blocks() -> None:
+def test_vacuous_run_of_mitigated_and_undecided_rows_still_blocks() -> None:
     result = judged(failed("a", "x"), row(Status.INCONCLUSIVE, "b"), vacuous="the same torch on both sides")
     assert outcome(result) == (Decision.BLOCKED, 1)
 
 
-def test_late_divergence_names_the_switch_that_cures_it() -> None:
+def test_late_divergence_names_the_switch_that_mitigates_it() -> None:
     late, other = finding("late_divergence"), finding("values")
     cells = (verdict(Status.FAIL, late, other), verdict(Status.FAIL, late, scenario="concurrent"))
-    row = judge_row("m", cells, [cure("profiling off"), cure("fuser off", cures=False)])
-    found = [item.detail.get("cured_by") for cell in row.cells for item in cell.findings]
-    assert found == ["profiling off", None, "profiling off"]  # a cure holds for every red cell of its model
-    vain = judge_row("m", cells[:1], [cure("fuser off", cures=False)])
-    assert vain.cells[0].findings[0].detail["cured_by"] == "none of the switches tried"
+    row = judge_row("m", cells, [mitigated("profiling off"), mitigated("fuser off", mitigates=False)])
+    found = [item.detail.get("mitigated_by") for cell in row.cells for item in cell.findings]
+    assert found == ["profiling off", None, "profiling off"]  # a mitigation holds for every red cell of its model
+    vain = judge_row("m", cells[:1], [mitigated("fuser off", mitigates=False)])
+    assert vain.cells[0].findings[0].detail["mitigated_by"] == "none of the switches tried"
 
 
 # the rollback
@@ -401,7 +403,7 @@ def let_pass(model: str = "m") -> CellVerdict:
     return verdict(Status.XFAIL, finding("values"), model=model, judged=Status.FAIL, ruled=(ruling,))
 
 
-@pytest.mark.parametrize("rows", [(row(),), (row(Status.FAIL, "m", cure("fuser off")),)])
+@pytest.mark.parametrize("rows", [(row(),), (row(Status.FAIL, "m", mitigated("fuser off")),)])
 def test_run_that_has_less_than_the_policy_asks_for_is_never_green(rows: tuple[RowVerdict, ...]) -> None:
     result = judged(*rows, unmet="minimum_models = 9: 1 judged")
     assert outcome(result) == (Decision.INCONCLUSIVE, 4)
@@ -441,10 +443,10 @@ def test_waived_failures_have_an_owner_and_may_be_all_there_is() -> None:
     assert outcome(judged(judge_row("m", [cell]))) == (Decision.UPGRADE_OK, 0)
 
 
-def test_switch_cures_nothing_that_fails_by_the_policy_alone() -> None:
+def test_switch_mitigates_nothing_that_fails_by_the_policy_alone() -> None:
     cells = [verdict(Status.FAIL, finding("hang")), replace(raised(), scenario="latency")]
-    assert outcome(judged(judge_row("m", cells, [cure("fuser off")]))) == (Decision.BLOCKED, 1)
-    assert outcome(judged(judge_row("m", cells[:1], [cure("fuser off")]))) == (Decision.OK_WITH_MITIGATION, 1)
+    assert outcome(judged(judge_row("m", cells, [mitigated("fuser off")]))) == (Decision.BLOCKED, 1)
+    assert outcome(judged(judge_row("m", cells[:1], [mitigated("fuser off")]))) == (Decision.OK_WITH_MITIGATION, 1)
 
 
 COMMON = Finding(kind="common_slowdown", message="what all 12 timed models share: +4.0 %", size=1.04)

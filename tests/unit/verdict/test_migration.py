@@ -100,7 +100,7 @@ def test_a_conversion_that_fails_names_node_line_and_what_to_write() -> None:
     found = judge(refused("RuntimeError: TS2EPConverter failed for node prim::If", **NODE))
     assert (found.outcome, found.kind, found.source) == (Migrated.NOT_CONVERTIBLE, "prim::If", "ranker.py:12")
     assert found.reason == "prim::If at ranker.py:12: ValueError: two shapes"
-    assert "torch.where" in found.cure
+    assert "torch.where" in found.advice
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_conversion_that_fails_names_node_line_and_what_to_write() -> None:
         ("", "KeyError: 'weight'", "KeyError"),
     ],
 )
-def test_known_obstacles_have_their_words_and_all_have_a_cure(node: str, said: str, kind: str) -> None:
+def test_known_obstacles_have_their_words_and_all_have_a_fix(node: str, said: str, kind: str) -> None:
     found = obstacle(node, said)
     assert found[0] == kind
     assert found[1]
@@ -141,7 +141,7 @@ def test_a_branch_of_torchs_own_code_is_no_fault_of_the_model() -> None:
     node = {**NODE, "source": "/env/lib/python3.11/site-packages/torch/nn/functional.py:2665"}
     found = judge(refused("RuntimeError: failed", **node))
     assert (found.kind, found.source) == ("prim::If of torch's own code", "torch/nn/functional.py:2665")
-    assert "torch.jit.trace" in found.cure
+    assert "torch.jit.trace" in found.advice
     own = judge(refused("RuntimeError: failed", **{**NODE, "source": "/home/me/pytorch_models/x.py:3"}))
     assert own.kind == "prim::If"
 
@@ -223,9 +223,9 @@ def test_a_size_that_requests_vary_is_named_with_what_to_do() -> None:
     found = judge(replace(READY, conversion=held, answers=(answers(other=GUARD),)))
     assert (found.outcome, found.kind) == (Migrated.FIXED, "size")
     assert found.reason == "input[0] is fixed at 4 in dimension 0, and requests have 7 too"
-    assert found.cure.startswith("torch.export.export(") and "Dim(" in found.cure
+    assert found.advice.startswith("torch.export.export(") and "Dim(" in found.advice
     older = judge(replace(READY, release="2.6.0", conversion=held, answers=(answers(other=GUARD),)))
-    assert older.cure.startswith("convert in a release that keeps sizes open (2.15.0 does), or torch.export.export(")
+    assert older.advice.startswith("convert in a release that keeps sizes open (2.15.0 does), or torch.export.export(")
 
 
 @pytest.mark.parametrize(
@@ -246,14 +246,14 @@ def test_the_torch_of_a_release_and_not_its_name_says_whether_it_keeps_sizes_ope
         READY, release=name, torch=torch, conversion=held, requests=requests, answers=(answers(other=GUARD),)
     )
     expected = says or (name == "2.6.0" and not torch)
-    assert judge(tried).cure.startswith("convert in a release that keeps sizes open") is expected
+    assert judge(tried).advice.startswith("convert in a release that keeps sizes open") is expected
 
 
 def test_sizes_of_one_and_plain_values_are_causes_of_their_own() -> None:
     one = probe(result(), converted={"dimensions": [[["input", 0], [1, 3]]], "bytes": 100})
     requests = {"example": request(1, 3), "other": request(7, 3)}
     found = judge(replace(READY, conversion=one, requests=requests, answers=(answers(other=GUARD),)))
-    assert (found.kind, found.cure.split(":")[0]) == ("size of 1", "give a request with 2 or more there as well")
+    assert (found.kind, found.advice.split(":")[0]) == ("size of 1", "give a request with 2 or more there as well")
     kinds = [(Migrated.FIXED, kind) for kind in ("size", "plain value", "size", "size of 1")]
     assert [cause.title for cause in causes_of(of(*kinds).models)] == [
         "dimensions fixed: size",
@@ -298,13 +298,13 @@ def test_a_release_that_does_not_load_the_program_is_named() -> None:
     found = judge(replace(READY, answers=(answers(), lost)))
     assert (found.outcome, found.kind) == (Migrated.NOT_LOADABLE, "in 2.6.0")
     assert "does not load in 2.6.0: KeyError" in found.reason
-    assert found.cure.endswith("--new 2.6.0")
+    assert found.advice.endswith("--new 2.6.0")
     newer = replace(lost, release="2.7.0")
     for loaders in ((lost, newer), (newer, lost)):
-        assert judge(replace(READY, answers=(answers(), *loaders))).cure.endswith("--new 2.6.0")
+        assert judge(replace(READY, answers=(answers(), *loaders))).advice.endswith("--new 2.6.0")
     assert (
         "this one does not load what it writes itself"
-        in judge(replace(READY, answers=(lost, newer), release="2.6.0")).cure
+        in judge(replace(READY, answers=(lost, newer), release="2.6.0")).advice
     )
 
 
@@ -329,7 +329,7 @@ def starving(**others: Any) -> Answers:
 )
 def test_what_a_busy_machine_kept_from_an_answer_is_undecided(tried: Tried) -> None:
     found = judge(tried)
-    assert (found.outcome, found.kind, found.cure) == (Migrated.UNDECIDED, "starved", "run it again")
+    assert (found.outcome, found.kind, found.advice) == (Migrated.UNDECIDED, "starved", "run it again")
 
 
 def test_a_difference_is_one_whatever_a_busy_machine_kept_from_an_answer() -> None:
@@ -392,7 +392,7 @@ def test_a_package_that_cannot_be_made_names_the_operator_or_what_is_lacking(sai
     failed = probe(result(Outcome.EXPORT_ERROR, said, "convert"))
     found = judge(replace(READY, package=failed))
     assert (found.outcome, found.kind, found.reason) == (Migrated.NOT_PACKAGEABLE, kind, reason)
-    assert bool(found.cure) == (kind != "not packageable")
+    assert bool(found.advice) == (kind != "not packageable")
 
 
 def test_a_package_that_finds_no_room_to_be_unpacked_says_so_in_either_language() -> None:
@@ -402,7 +402,7 @@ def test_a_package_that_finds_no_room_to_be_unpacked_says_so_in_either_language(
     for tried in (replace(made, packaged=full), replace(made, in_cpp=full)):
         found = judge(tried)
         assert (found.outcome, found.kind) == (Migrated.NOT_PACKAGEABLE, "no space left")
-        assert "/tmp" in found.cure
+        assert "/tmp" in found.advice
 
 
 def test_a_package_that_answers_otherwise_is_no_package() -> None:

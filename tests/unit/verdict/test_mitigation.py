@@ -10,9 +10,9 @@ from harness.core.outcome import Status
 from harness.core.verdict import CellVerdict, Mitigation
 from harness.core.errors import ExitCode
 
-CURES = mitigation("a", cures=True)
-NOT = mitigation("b", cures=False)
-UNTESTABLE = mitigation("c", cures=False, untestable=True)
+MITIGATIONS = mitigation("a", mitigates=True)
+NOT = mitigation("b", mitigates=False)
+UNTESTABLE = mitigation("c", mitigates=False, untestable=True)
 
 
 def cell(status: Status) -> CellVerdict:
@@ -20,19 +20,21 @@ def cell(status: Status) -> CellVerdict:
 
 
 @pytest.mark.parametrize(
-    ("cures", "answer"),
+    ("mitigations", "answer"),
     [
-        ((CURES, NOT, UNTESTABLE), MitigationAnswer.FOUND),
+        ((MITIGATIONS, NOT, UNTESTABLE), MitigationAnswer.FOUND),
         ((NOT, UNTESTABLE), MitigationAnswer.NOT_FOUND),
         ((NOT,), MitigationAnswer.NOT_FOUND),
         ((), MitigationAnswer.NOT_FOUND),
         ((UNTESTABLE,), MitigationAnswer.UNDECIDED),
     ],
 )
-def test_what_was_tried_decides_where_the_cell_is_red(cures: tuple[Mitigation, ...], answer: MitigationAnswer) -> None:
-    assert answer_of(cell(Status.FAIL), cures, searched=True) == (answer, "")
-    rewritten = (Rewritten(rule="sinh", what="expm1", cures=True),)
-    assert answer_of(cell(Status.FAIL), cures, searched=True, rewrites=rewritten) == (MitigationAnswer.FOUND, "")
+def test_what_was_tried_decides_where_the_cell_is_red(
+    mitigations: tuple[Mitigation, ...], answer: MitigationAnswer
+) -> None:
+    assert answer_of(cell(Status.FAIL), mitigations, searched=True) == (answer, "")
+    rewritten = (Rewritten(rule="sinh", what="expm1", fixes=True),)
+    assert answer_of(cell(Status.FAIL), mitigations, searched=True, rewrites=rewritten) == (MitigationAnswer.FOUND, "")
 
 
 @pytest.mark.parametrize(

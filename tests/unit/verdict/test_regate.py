@@ -19,7 +19,7 @@ from harness.core.prediction import RollbackAnswer, RollbackReport
 from harness.core.report import RunReport
 from harness.core.verdict import CellVerdict, Waiver
 from harness.verdict.latency import judge_latency
-from tests.unit.builders.verdicts import planted_defect, cure, finding, measured, ratio, verdict
+from tests.unit.builders.verdicts import planted_defect, mitigated, finding, measured, ratio, verdict
 from tests.unit.builders.reports import build, healthy, quantity, scenario, scenario_side
 
 DAY = datetime.date(2026, 6, 1)
@@ -66,7 +66,7 @@ GREEN = verdict(model="n")
     [
         run(GREEN),
         run(RED, GREEN),
-        run(RED, mitigations=(cure("fuser off"),)),
+        run(RED, mitigations=(mitigated("fuser off"),)),
         run(verdict(Status.INCONCLUSIVE, finding("not_measured"))),
         run(verdict(Status.UNSUPPORTED)),
         run(GREEN, planted_defects=()),
@@ -142,13 +142,13 @@ def test_run_with_a_switch_that_the_policy_does_not_accept_is_not_green() -> Non
 
 
 def test_switch_that_is_accepted_afterwards_was_not_probed_with() -> None:
-    report = run(RED, mitigations=(cure("fuser off"),))
+    report = run(RED, mitigations=(mitigated("fuser off"),))
     assert outcome(again(report, accepted_mitigations=("fuser off",))) == (Decision.OK_WITH_MITIGATION, 1)
 
 
-def test_switch_does_not_cure_what_the_run_did_not_try_to_cure() -> None:
+def test_switch_does_not_mitigate_what_the_run_did_not_try_to_mitigation() -> None:
     cells = (RED, verdict(Status.PASS, finding("memory"), scenario="latency"))
-    report = run(*cells, mitigations=(cure("fuser off"),))
+    report = run(*cells, mitigations=(mitigated("fuser off"),))
     assert report.judgement.decision is Decision.OK_WITH_MITIGATION
     assert outcome(again(report, severity={"memory": "fail"})) == (Decision.BLOCKED, 1)
 

@@ -1,4 +1,4 @@
-"""How packages come through C++ beside others: what fails, what cures it for all, what cannot be told, what it costs."""
+"""How packages come through C++ beside others: what fails, what mitigates it for all, what cannot be told, what it costs."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,7 @@ from harness.core.outcome import Outcome
 from harness.core.probe import Failure, ModelResult
 from harness.checks.migration.facts import Served, Tried
 from harness.verdict.migration import causes_of, judge
-from harness.checks.migration.serving import FIRST_CALLS, LOADS, cures_of
+from harness.checks.migration.serving import FIRST_CALLS, LOADS, mitigations_of
 from harness.verdict.served_packages import costs_of, failure_when_served, serving_steps, unclear_when_served
 from tests.unit.verdict.test_migration import READY, answers, probe, result
 
@@ -44,33 +44,33 @@ def test_crash_beside_others_is_told_with_its_rounds() -> None:
     assert found.reason == "same file N times: crash in load signal SIGABRT in 2 of 5 rounds"
 
 
-def test_what_serializing_cures_is_one_cause_for_all_that_the_process_serves() -> None:
-    mine = judged(replace(CRASHED, cure=("serialized loading",)))
-    other = judged(served(cure=("serialized loading",), beside="ranker"))
+def test_what_serializing_mitigates_is_one_cause_for_all_that_the_process_serves() -> None:
+    mine = judged(replace(CRASHED, mitigation=("serialized loading",)))
+    other = judged(served(mitigation=("serialized loading",), beside="ranker"))
     assert mine.outcome is other.outcome is Migrated.FAILS_SERVED
     assert mine.kind == other.kind == "without serialized loading"
-    assert mine.cure == other.cure == "verified: serialized loading (a mutex around loading)"
+    assert mine.advice == other.advice == "verified: serialized loading (a mutex around loading)"
     assert "ranker fails beside it" in other.reason
 
 
-def test_a_way_of_serving_without_a_cure_is_told_before_one_that_has_one() -> None:
+def test_a_way_of_serving_without_a_mitigation_is_told_before_one_that_has_one() -> None:
     hung = served(Outcome.HANG, scenario="shared", failed_rounds=1)
-    found = judged(replace(CRASHED, cure=("serialized loading",)), hung)
-    assert (found.kind, found.cure) == ("hang in shared module", "")
+    found = judged(replace(CRASHED, mitigation=("serialized loading",)), hung)
+    assert (found.kind, found.advice) == ("hang in shared module", "")
 
 
-def test_a_server_needs_what_cures_all_ways() -> None:
-    first_calls = served(Outcome.HANG, scenario="shared", failed_rounds=1, cure=("serialized first calls",))
-    found = judged(replace(CRASHED, cure=("serialized loading",)), first_calls)
+def test_a_server_needs_what_mitigates_all_ways() -> None:
+    first_calls = served(Outcome.HANG, scenario="shared", failed_rounds=1, mitigation=("serialized first calls",))
+    found = judged(replace(CRASHED, mitigation=("serialized loading",)), first_calls)
     assert found.kind == "without serialized loading and serialized first calls"
-    assert found.cure.startswith("verified: serialized loading and serialized first calls (a mutex around loading; ")
+    assert found.advice.startswith("verified: serialized loading and serialized first calls (a mutex around loading; ")
 
 
 def test_what_fits_the_failure_is_tried_first() -> None:
-    assert cures_of(CRASHED) == ((LOADS,), (FIRST_CALLS,), (LOADS, FIRST_CALLS))
+    assert mitigations_of(CRASHED) == ((LOADS,), (FIRST_CALLS,), (LOADS, FIRST_CALLS))
     called = replace(CRASHED, result=replace(CRASHED.result, phase="call", call=1))
-    assert cures_of(called) == ((FIRST_CALLS,), (LOADS,), (LOADS, FIRST_CALLS))
-    assert cures_of(served(served_otherwise={"calls": 40, "different": 2}))[0] == (LOADS,)
+    assert mitigations_of(called) == ((FIRST_CALLS,), (LOADS,), (LOADS, FIRST_CALLS))
+    assert mitigations_of(served(served_otherwise={"calls": 40, "different": 2}))[0] == (LOADS,)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.STARVED, Outcome.PROTOCOL_ERROR, Outcome.NOT_RUN, Outcome.CRASH])
@@ -81,14 +81,16 @@ def test_only_what_has_completed_comes_through(outcome: Outcome) -> None:
 
 
 def test_its_own_failure_is_told_before_that_of_a_neighbour() -> None:
-    held = served(scenario="concurrent", cure=("serialized loading",), beside="encoder")
-    found = judged(held, replace(CRASHED, cure=("serialized loading",)))
+    held = served(scenario="concurrent", mitigation=("serialized loading",), beside="encoder")
+    found = judged(held, replace(CRASHED, mitigation=("serialized loading",)))
     assert found.reason == "same file N times: crash in load signal SIGABRT in 2 of 5 rounds"
 
 
 def test_who_fails_stands_in_a_cause_before_whom_it_holds_back() -> None:
-    held = replace(judged(served(cure=("serialized loading",), beside="ranker")), model="bystander")
-    (cause,) = causes_of([held, judged(replace(CRASHED, cure=("serialized loading",), evidence="probes/0c94cbef"))])
+    held = replace(judged(served(mitigation=("serialized loading",), beside="ranker")), model="bystander")
+    (cause,) = causes_of(
+        [held, judged(replace(CRASHED, mitigation=("serialized loading",), evidence="probes/0c94cbef"))]
+    )
     assert cause.models == ("ranker", "bystander")
     assert dict(cause.evidence)["what"] == "same file N times: crash in load signal SIGABRT in 2 of 5 rounds"
     assert dict(cause.evidence)["evidence"] == "probes/0c94cbef"

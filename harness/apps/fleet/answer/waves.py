@@ -1,6 +1,6 @@
 """The upgrade plan: which artifacts can move now, which with a switch, what blocks which, and what nobody knows. Pure.
 
-A process has one set of switches, so a switch is chosen per serving profile: the fewest that cure all that fails there.
+A process has one set of switches, so a switch is chosen per serving profile: the fewest that mitigate all that fails.
 """
 
 from collections import defaultdict
@@ -11,7 +11,7 @@ from harness.checks.migration.readiness import owned
 from harness.core.fleet import FleetArtifact, FleetRow, Wave, WaveKind
 from harness.core.outcome import Status
 from harness.core.verdict import Cause, RowVerdict
-from harness.verdict.decide import chosen_cures, is_cured
+from harness.verdict.decide import chosen_mitigations, is_mitigated
 
 READY = (Status.PASS, Status.XFAIL)
 NOT_COMPARED = "it fails in the old release as well, so nothing could be compared"
@@ -29,12 +29,12 @@ class Judged(NamedTuple):
 def waves_of(judged: Sequence[Judged], causes: Sequence[Cause], tiers: Sequence[str]) -> tuple[Wave, ...]:
     """Return the waves in the order in which they move; artifacts without one of the ``tiers`` come first."""
     groups: dict[tuple[WaveKind, str, str, str], list[FleetArtifact]] = defaultdict(list)
-    cures = _cures(judged)
+    mitigations = _mitigations(judged)
     by_id = {cause.id: cause for cause in causes}
     for item in judged:
-        groups[_wave_of(item, cures)].append(item.artifact)
+        groups[_wave_of(item, mitigations)].append(item.artifact)
     order = {tier: place for place, tier in enumerate(("", *tiers))}
-    made = [_wave(key, members, judged, by_id, cures) for key, members in groups.items()]
+    made = [_wave(key, members, judged, by_id, mitigations) for key, members in groups.items()]
     kinds = list(WaveKind)
 
     def place(wave: Wave) -> tuple[int, int, int, str, str]:
@@ -44,23 +44,23 @@ def waves_of(judged: Sequence[Judged], causes: Sequence[Cause], tiers: Sequence[
     return tuple(sorted(made, key=place))
 
 
-def _cures(judged: Sequence[Judged]) -> dict[str, str]:
+def _mitigations(judged: Sequence[Judged]) -> dict[str, str]:
     failed: dict[str, list[RowVerdict]] = defaultdict(list)
     for item in judged:
         verdict = item.verdict
-        if verdict is not None and item.row.status in (Status.FAIL, Status.XPASS) and is_cured(verdict):
+        if verdict is not None and item.row.status in (Status.FAIL, Status.XPASS) and is_mitigated(verdict):
             failed[item.artifact.serving.profile].append(verdict)
-    return {name: cure for rows in failed.values() for name, cure in chosen_cures(rows).items()}
+    return {name: mitigation for rows in failed.values() for name, mitigation in chosen_mitigations(rows).items()}
 
 
-def _wave_of(item: Judged, cures: Mapping[str, str]) -> tuple[WaveKind, str, str, str]:
+def _wave_of(item: Judged, mitigations: Mapping[str, str]) -> tuple[WaveKind, str, str, str]:
     """Return (kind, what it needs, id of its cause, profile): what artifacts of one wave share."""
     row = item.row
     if row.status in READY:
         return WaveKind.READY, row.tier, "", ""
     if row.status in (Status.FAIL, Status.XPASS):
-        if row.name in cures:
-            return WaveKind.SWITCH, cures[row.name], "", item.artifact.serving.profile
+        if row.name in mitigations:
+            return WaveKind.SWITCH, mitigations[row.name], "", item.artifact.serving.profile
         return WaveKind.BLOCKED, row.cause or row.reason, row.cause, ""
     if row.status is Status.SAME_FAIL:
         return WaveKind.UNKNOWN, NOT_COMPARED, "", ""
@@ -74,28 +74,28 @@ def _wave(
     members: Sequence[FleetArtifact],
     judged: Sequence[Judged],
     causes: Mapping[str, Cause],
-    cures: Mapping[str, str],
+    mitigations: Mapping[str, str],
 ) -> Wave:
     kind, needs, cause_id, profile = key
     cause = causes.get(cause_id)
     return Wave(
         kind=kind,
         needs=cause.title if cause is not None else needs,
-        cost=_cost(needs, judged, cures) if kind is WaveKind.SWITCH else "",
+        cost=_cost(needs, judged, mitigations) if kind is WaveKind.SWITCH else "",
         cause=cause_id,
-        cure=cause.cure if cause is not None else "",
+        fix=cause.fix if cause is not None else "",
         profile=profile,
         owners=owned(members),
         artifacts=tuple(sorted(item.name for item in members)),
     )
 
 
-def _cost(switch: str, judged: Sequence[Judged], cures: Mapping[str, str]) -> str:
+def _cost(switch: str, judged: Sequence[Judged], mitigations: Mapping[str, str]) -> str:
     tried = [
         mitigation.price
         for item in judged
-        if item.verdict is not None and cures.get(item.artifact.name) == switch
+        if item.verdict is not None and mitigations.get(item.artifact.name) == switch
         for mitigation in item.verdict.mitigations
-        if mitigation.name == switch and mitigation.cures and mitigation.price is not None
+        if mitigation.name == switch and mitigation.mitigates and mitigation.price is not None
     ]
     return f"latency {max(tried, key=lambda price: price.ratio).words}" if tried else "cost not measured"

@@ -41,7 +41,7 @@ def test_obstacles_are_named_as_torch_alone_has_them_their_twins_are_ready_and_a
     branch = migration["models"]["branch_on_data"]
     assert branch["kind"] == "prim::If"
     assert f"{PLANTED}/models.py:" in branch["source"]
-    assert "torch.where" in branch["cure"]
+    assert "torch.where" in branch["advice"]
     assert migration["models"]["size_as_number"]["dimensions"] == [
         {"argument": "input[1]", "axis": None, "taken": "4", "asked": ["2"]}
     ]
@@ -53,21 +53,32 @@ def test_obstacles_are_named_as_torch_alone_has_them_their_twins_are_ready_and_a
 
 
 @pytest.mark.usefixtures("new_python")
-def test_a_branch_on_a_constant_is_cured_and_one_on_data_by_no_rewrite(tmp_path: Path) -> None:
-    command = ("migrate", "--old", "2.6.0", "--new", "2.6.0", "--fixtures", PLANTED, "--out", str(tmp_path), "--cure")
+def test_a_branch_on_a_constant_is_fixed_and_one_on_data_by_no_rewrite(tmp_path: Path) -> None:
+    command = (
+        "migrate",
+        "--old",
+        "2.6.0",
+        "--new",
+        "2.6.0",
+        "--fixtures",
+        PLANTED,
+        "--out",
+        str(tmp_path),
+        "--rewrite",
+    )
     first = harness(*command, "-k", "branch_on_constant or branch_on_data")
     assert first.returncode == 1, first.stderr
     migration = found(tmp_path)
     constant, data = (migration["models"][name] for name in ("branch_on_constant", "branch_on_data"))
-    assert (constant["outcome"], constant["cured_by"], constant["cured_outcome"]) == (
+    assert (constant["outcome"], constant["rewritten_by"], constant["rewritten_outcome"]) == (
         "not convertible",
         "freeze",
         "ready",
     )
-    assert (tmp_path / constant["cures"][0]["archive"]).is_file()
-    assert (tmp_path / constant["cures"][0]["program"]).is_file()
-    assert (data["cured_by"], data["cured_outcome"]) == ("", None)
-    refused = {cure["name"]: cure for cure in data["cures"]}
+    assert (tmp_path / constant["rewrites"][0]["archive"]).is_file()
+    assert (tmp_path / constant["rewrites"][0]["program"]).is_file()
+    assert (data["rewritten_by"], data["rewritten_outcome"]) == ("", None)
+    refused = {fix["name"]: fix for fix in data["rewrites"]}
     assert refused["as-requested"]["outcome"] == "not convertible"  # the requests take both sides: neither is left out
     assert refused["as-requested"]["fixed"] == []
     # Traced again with one request, it would answer for that side alone; the other request does not.
@@ -77,15 +88,15 @@ def test_a_branch_on_a_constant_is_cured_and_one_on_data_by_no_rewrite(tmp_path:
 
 
 @pytest.mark.slow
-def test_each_planted_obstacle_is_cured_by_its_rewrite_and_what_callers_would_see_is_refused(tmp_path: Path) -> None:
+def test_each_planted_obstacle_is_fixed_by_its_rewrite_and_what_callers_would_see_is_refused(tmp_path: Path) -> None:
     done = harness(
-        *("migrate", "--old", "2.6.0", "--new", "2.15.0", "--fixtures", PLANTED, "--out", str(tmp_path), "--cure"),
-        *("-k", "curable or loop or shape"),
+        *("migrate", "--old", "2.6.0", "--new", "2.15.0", "--fixtures", PLANTED, "--out", str(tmp_path), "--rewrite"),
+        *("-k", "convertible_by_rewrite or loop or shape"),
     )
     assert done.returncode == 1, done.stderr
     models = found(tmp_path)["models"]
-    cured = {name: model["cured_by"] for name, model in models.items() if model["outcome"] == "not convertible"}
-    assert cured == {
+    rewritten = {name: model["rewritten_by"] for name, model in models.items() if model["outcome"] == "not convertible"}
+    assert rewritten == {
         "branch_on_constant": "freeze",
         "loop_over_list": "as-requested",
         "loop_over_any_list": "",
@@ -94,10 +105,10 @@ def test_each_planted_obstacle_is_cured_by_its_rewrite_and_what_callers_would_se
     }
     for name in ("no_branch", "list_without_loop", "shape_apart"):
         assert models[name]["outcome"] == "ready", name
-        assert models[name]["cures"] == [], name
-    (loop,) = [cure for cure in models["loop_over_list"]["cures"] if cure["name"] == "as-requested"]
+        assert models[name]["rewrites"] == [], name
+    (loop,) = [fix for fix in models["loop_over_list"]["rewrites"] if fix["name"] == "as-requested"]
     assert "2 turns of the loop" in loop["fixed"][0]
-    (clone,) = [cure for cure in models["shape_of_argument"]["cures"] if cure["name"] == "clone-arguments"]
+    (clone,) = [fix for fix in models["shape_of_argument"]["rewrites"] if fix["name"] == "clone-arguments"]
     assert "changed in place before, and is left alone now" in clone["reason"]
 
 
@@ -135,7 +146,7 @@ def test_beside_an_upgrade_outcomes_are_those_of_migrate_and_decide_nothing_and_
     assert outcomes == {"branch_on_data": "not convertible", "choice_of_values": "ready"}
     assert "1 ready, 1 not convertible" in run.out
     branch, choice = migration.models
-    assert "torch.where" in branch.cure
+    assert "torch.where" in branch.advice
     assert (run.folder / branch.evidence).exists()
     assert (run.folder / choice.program).is_file()
     assert set(run.report.durations_s) == {cell.cell for row in run.report.judgement.rows for cell in row.cells}

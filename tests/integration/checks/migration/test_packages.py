@@ -62,29 +62,29 @@ def test_packages_answer_in_both_languages_and_are_served_in_every_way(results: 
     assert list(default_environment_root(PROJECT).glob("native/compiler-checks-*/*/*.so"))
 
 
-def test_what_is_cured_is_served_and_its_price_is_beside_the_archive_that_people_serve(results: Path) -> None:
-    models, said = migrated(results, "--cure", models="branch_on_constant")
+def test_what_is_fixed_is_served_and_its_price_is_beside_the_archive_that_people_serve(results: Path) -> None:
+    models, said = migrated(results, "--rewrite", models="branch_on_constant")
     model = models["branch_on_constant"]
-    (cure,) = model["cures"]
-    assert (model["outcome"], model["cured_by"], model["cured_outcome"]) == (
+    (fix,) = model["rewrites"]
+    assert (model["outcome"], model["rewritten_by"], model["rewritten_outcome"]) == (
         "not convertible",
         "freeze",
-        cure["outcome"],
+        fix["outcome"],
     )
-    steps = {step["name"]: step for step in cure["steps"]}
+    steps = {step["name"]: step for step in fix["steps"]}
     assert steps["run package"]["outcome"] == steps["run package in C++"]["outcome"] == "completed"
     assert WAYS <= set(steps)
     assert model["costs"] == []
-    if cure["outcome"] == "fails when served":
-        assert "serialized loading" in cure["advice"], cure
-    costs = {cost["quantity"]: cost for cost in cure["costs"]}
-    assert cure["outcome"] in ("ready", "slower", "fails when served")
+    if fix["outcome"] == "fails when served":
+        assert "serialized loading" in fix["advice"], fix
+    costs = {cost["quantity"]: cost for cost in fix["costs"]}
+    assert fix["outcome"] in ("ready", "slower", "fails when served")
     assert costs["steady"]["torchscript"] > 0 < costs["steady"]["package"]
-    assert "price cured, a warm call takes" in " ".join(said.split())
+    assert "price rewritten, a warm call takes" in " ".join(said.split())
 
 
 @pytest.mark.parametrize("kind", ["planted", "healthy"])
-def test_deadlock_of_two_loaders_is_named_with_what_cures_it(results: Path, tmp_path: Path, kind: str) -> None:
+def test_deadlock_of_two_loaders_is_named_with_what_fixes_it(results: Path, tmp_path: Path, kind: str) -> None:
     built = build_library(HERE / "planted" / "two_loaders.cpp", tmp_path)
     assert built.binary is not None, built.why_not
     preload = (f"serving.env.LD_PRELOAD={built.binary}", f"serving.env.TWO_LOADERS={kind}")
@@ -100,7 +100,7 @@ def test_deadlock_of_two_loaders_is_named_with_what_cures_it(results: Path, tmp_
 
 
 @pytest.mark.parametrize(("release", "is_caught"), [("2.11.0", True), ("2.15.0", False)])
-def test_deadlock_of_first_calls_is_named_with_what_cures_it_and_newer_releases_come_through(
+def test_deadlock_of_first_calls_is_named_with_what_fixes_it_and_newer_releases_come_through(
     results: Path, tmp_path: Path, release: str, is_caught: bool
 ) -> None:
     """It is of torch itself, in 2.6.0 and 2.11.0; what is preloaded makes sure that callers meet there."""

@@ -217,7 +217,7 @@ def assert_fuser_runs_away(probe: ProbeResult) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [setting.name for setting in JIT_SWITCHES])
-def test_each_switch_cures_the_fuser_and_reads_back_in_the_cpp_worker(
+def test_each_switch_mitigates_the_fuser_and_reads_back_in_the_cpp_worker(
     fusing: tuple[WithWorker, Effects], name: str
 ) -> None:
     switches = {**CPU_FUSION, **MITIGATIONS[name].switches}
@@ -230,8 +230,8 @@ def test_each_switch_cures_the_fuser_and_reads_back_in_the_cpp_worker(
 @pytest.mark.parametrize(("scenario", "worker"), ABLE)
 def test_healthy_models_come_through_every_scenario(known: Known, scenario: str, worker: str) -> None:
     facts, effects = known
-    cure = (MITIGATIONS["join threads before exit"],) if INITIALIZATIONS[scenario].exits else ()
-    healthy = replace(launcher(scenario, replace(facts, worker=worker), effects), settings=cure)
+    mitigation = (MITIGATIONS["join threads before exit"],) if INITIALIZATIONS[scenario].exits else ()
+    healthy = replace(launcher(scenario, replace(facts, worker=worker), effects), settings=mitigation)
     run = bring_up(healthy, "", ["straight", "tally_unused", "spoilt_never"])
     assert {scenario_result(run, name).result.outcome for name in run.members} == {Outcome.COMPLETED}
 
@@ -533,7 +533,7 @@ def test_command_line_without_a_compiler(tmp_path: Path, no_compiler: None) -> N
 
 
 @pytest.mark.slow
-def test_deadlock_of_a_python_server_is_a_regression_with_its_meaning_and_its_cure(tmp_path: Path) -> None:
+def test_deadlock_of_a_python_server_is_a_regression_with_its_meaning_and_its_mitigation(tmp_path: Path) -> None:
     words = ("--fixtures", CONCURRENCY, "-k", "speculative_cascade", "--latency", "off")
     run = compat(tmp_path, *words, "--new-profile", "inference_mode")
     assert run.code == 1, run.out
@@ -552,6 +552,6 @@ def test_deadlock_of_a_python_server_is_a_regression_with_its_meaning_and_its_cu
     assert "ObjLoaderFunc" in load and pool.startswith("PTThreadPool") and "decref" in pool
     (before,) = [item.old for item in run.report.scenarios if item.scenario == "python_keeping"]
     assert before is not None and (before.failed, before.rounds) == (0, 1)
-    cure = run.row("speculative_cascade").mitigations[0]
-    assert (cure.name, cure.cures, cure.note) == ("wide inter-op pool", True, "")
+    mitigation = run.row("speculative_cascade").mitigations[0]
+    assert (mitigation.name, mitigation.mitigates, mitigation.note) == ("wide inter-op pool", True, "")
     assert run.report.judgement.decision is Decision.OK_WITH_MITIGATION

@@ -25,7 +25,7 @@ class Stand:
     effects: Effects
 
     def ask(self, case: Case) -> Bisection:
-        """Return what the search finds; reproducers, cures and rewrites are no part of the corpus."""
+        """Return what the search finds; reproducers, mitigates and rewrites are no part of the corpus."""
         return bisect(case.name, self.facts, self.effects, reproduce=False, mitigations=False, rewrites=False)
 
 

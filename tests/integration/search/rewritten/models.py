@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What a rewrite cures in 2.6.0: a changed operator, a branch that is not loaded, and a fusion (planted)."""
+"""What a rewrite fixes in 2.6.0: a changed operator, a branch that is not loaded, and a fusion (planted)."""
 
 import torch
 import torch.nn.functional as F

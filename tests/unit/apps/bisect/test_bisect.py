@@ -76,7 +76,7 @@ def test_nodes_are_looked_for_where_it_hangs_crashes_or_raises(monkeypatch: pyte
     assert race.notes == (
         "concurrent init: race: nodes are looked for where it hangs, crashes or raises",
         "needs: m alone",
-        "none of the switches that the run tried cures it",
+        "none of the switches that the run tried mitigates it",
     )
 
 

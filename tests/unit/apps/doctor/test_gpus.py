@@ -199,7 +199,7 @@ def test_what_happens_to_a_gpu_in_a_run_is_reported(
         assert text.endswith("."), text
 
 
-def test_a_gpu_that_is_lost_in_a_run_is_a_note_with_its_cure(machine: Machine) -> None:
+def test_a_gpu_that_is_lost_in_a_run_is_a_note_with_its_advice(machine: Machine) -> None:
     before = CounterReading(at_s=10.0, gpus=machine.has(H200).survey())
     after = CounterReading(at_s=20.0, gpus=machine.has(LOST).survey())
     (note,) = during_run_notes(happened_between(before, after), times=False)

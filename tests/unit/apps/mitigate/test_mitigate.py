@@ -28,7 +28,7 @@ def planned(options: Project, model: str, scenario: str = "alone") -> Plan:
     return mitigate._about(plan, Subject(model=model, scenario=scenario), find_model(plan.models, model))
 
 
-def test_latency_that_nobody_measures_is_not_cured(tmp_path: Path) -> None:
+def test_latency_that_nobody_measures_is_not_mitigated(tmp_path: Path) -> None:
     options = given(tmp_path, overrides={**SIDES, "latency": "off"})
     with pytest.raises(ConfigError, match="--latency off"):
         mitigate.mitigate(options, model="dlrm", scenario="latency")
@@ -46,7 +46,7 @@ def test_the_plan_has_the_server_group_of_the_model_and_no_other(tmp_path: Path)
 
 
 @pytest.mark.parametrize("scenario", ["concurrent", "latency"])
-def test_the_cell_that_is_cured_is_planned_beside_the_model_alone(tmp_path: Path, scenario: str) -> None:
+def test_the_cell_that_is_mitigated_is_planned_beside_the_model_alone(tmp_path: Path, scenario: str) -> None:
     plan = planned(given(tmp_path), "dlrm", scenario)
     assert plan.scenarios == (("alone", "concurrent") if scenario == "concurrent" else ("alone",))
     assert plan.settings.latency.budget != "off"

@@ -156,7 +156,7 @@ def test_rewrites_that_the_run_has_verified_are_known(tmp_path: Path) -> None:
     assert asked is not None
     assert verified_rewrites(asked) == ()
     there, gone, in_vain = (
-        Rewritten(rule=rule, what=rule, artifact=f"rewrites/{rule}.pt", cures=rule != "in vain")
+        Rewritten(rule=rule, what=rule, artifact=f"rewrites/{rule}.pt", fixes=rule != "in vain")
         for rule in ("there", "gone", "in vain")
     )
     search = tmp_path / "search"

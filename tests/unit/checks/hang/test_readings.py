@@ -112,14 +112,14 @@ def doing(name: str, frame: str) -> list[int]:
 
 
 @pytest.mark.parametrize("name", LOAD_WITH_GIL)
-def test_load_that_waits_with_the_gil_names_itself_then_the_thread_of_the_pool_and_the_cure(name: str) -> None:
+def test_load_that_waits_with_the_gil_names_itself_then_the_thread_of_the_pool_and_the_mitigation(name: str) -> None:
     answer = found(name, HangKind.BLOCKED)
     (loading,), (taker,) = doing(name, "ScriptModuleDeserializer"), doing(name, "c10::ThreadPool::main_loop")
     assert answer.threads == (loading, taker)
     assert f"{loading} waits for a condition variable" in answer.words
     assert f"{taker} needs the GIL to let go of a tensor" in answer.words
-    assert answer.cures == ("wide inter-op pool",)
-    assert set(answer.cures) <= set(MITIGATIONS)
+    assert answer.mitigations == ("wide inter-op pool",)
+    assert set(answer.mitigations) <= set(MITIGATIONS)
     first, second, *_ = interesting(recorded(name), proof(), answer.threads)
     assert (str(loading) in first.title, str(taker) in second.title) == (True, True)
     assert any("decref" in line or "PyObjectSlot" in line for line in second.lines)

@@ -84,15 +84,19 @@ def test_new_stands_against_both_processes_of_the_old_release() -> None:
 
 
 def test_any_two_arms_can_be_held_against_each_other() -> None:
-    turn = {"old": 1.0, "uncured": 2.0, "cure-0": 4.0, "cure-1": 3.0}
+    turn = {"old": 1.0, "unmitigated": 2.0, "mitigation-0": 4.0, "mitigation-1": 3.0}
     arms = {arm: arm_sample(load_s=time_s) for arm, time_s in turn.items()}
     samples = [pair_sample([turn] * 3, round_=round_, arms=arms) for round_ in range(2)]
-    for old, new, ratio in (("old", "cure-0", 4.0), ("uncured", "cure-1", 1.5), ("uncured", "old", 0.5)):
+    for old, new, ratio in (
+        ("old", "mitigation-0", 4.0),
+        ("unmitigated", "mitigation-1", 1.5),
+        ("unmitigated", "old", 0.5),
+    ):
         found = measure("m", between(samples, old, new))
         assert found.steady is not None
         assert found.steady.ratio == near(ratio)
         assert found.quantities["load"].new / found.quantities["load"].old == near(ratio)
-    assert measure("m", between(samples, "control", "cure-0")).steady is None
+    assert measure("m", between(samples, "control", "mitigation-0")).steady is None
 
 
 def test_turn_that_lacks_an_arm_counts_with_what_it_has() -> None:

@@ -19,5 +19,5 @@ def test_what_a_cause_tells_of_is_no_note_as_well() -> None:
     assert not list(race_notes("r", "2.6.0", {LOADS.name, FIRST_CALLS.name}))
 
 
-def test_what_cures_a_race_is_tried_where_it_is_seen() -> None:
-    assert [race.cure for race in RACES] == [LOADS.name, FIRST_CALLS.name]
+def test_what_mitigates_a_race_is_tried_where_it_is_seen() -> None:
+    assert [race.mitigation for race in RACES] == [LOADS.name, FIRST_CALLS.name]

@@ -62,9 +62,9 @@ def writing(folder: Path) -> Runner:
 
 def test_what_was_rewritten_is_converted_and_timed_beside_what_people_serve(tmp_path: Path, contests: Contests) -> None:
     runner, facts = writing(tmp_path), facts_of("m", "n")
-    rewritten = RewrittenArchives(rewrite="freeze", archives={"m": replace(facts.artifact("m"), path="/cures/m.pt")})
+    rewritten = RewrittenArchives(rewrite="freeze", archives={"m": replace(facts.artifact("m"), path="/fixes/m.pt")})
     (found,) = try_all(facts, HERE, effects(runner), package=True, in_cpp=True, rewritten=rewritten)
-    assert [asked.runs[0].artifact.path for asked in runner.asked if asked.verb == "convert"] == ["/cures/m.pt"]
+    assert [asked.runs[0].artifact.path for asked in runner.asked if asked.verb == "convert"] == ["/fixes/m.pt"]
     (timed,) = contests.asked.values()
     (old, new), ending = timed["m"], ENDINGS[ArtifactKind.PACKAGE]
     assert (old.path, new.path) == ("/a/m.pt", str(tmp_path / f"m{ending}"))
@@ -94,9 +94,9 @@ def test_what_a_release_has_no_choice_of_does_not_keep_a_package_from_being_time
     assert found.timed is not None
 
 
-@pytest.mark.parametrize("cured", [True, False])
-def test_a_package_that_a_race_of_loads_fails_is_timed_where_a_mutex_cures_that(
-    tmp_path: Path, contests: Contests, cured: bool
+@pytest.mark.parametrize("rewritten", [True, False])
+def test_a_package_that_a_race_of_loads_fails_is_timed_where_a_mutex_fixes_that(
+    tmp_path: Path, contests: Contests, rewritten: bool
 ) -> None:
     well = writing(tmp_path)
 
@@ -104,17 +104,17 @@ def test_a_package_that_a_race_of_loads_fails_is_timed_where_a_mutex_cures_that(
         script = asked.script
         if asked.runtime == "python" or script is None or len(script.threads) == 1:
             return well(asked)
-        if cured and reordered(script, orders([serving.LOADS])) == script:
+        if rewritten and reordered(script, orders([serving.LOADS])) == script:
             return well(asked)
         crashed = [result(run.artifact.model, Outcome.CRASH, phase="load") for run in asked.runs]
         return probed(*crashed, directory=str(tmp_path))
 
     found = try_all(facts_of("m", "n"), HERE, effects(Runner(answer)), package=True, in_cpp=True)
-    assert [one.timed is not None for one in found] == [cured, cured]
+    assert [one.timed is not None for one in found] == [rewritten, rewritten]
     assert any(way.result.outcome is Outcome.CRASH for way in found[0].served)
 
 
-def test_a_cure_is_verified_in_three_times_as_many_rounds_as_the_failure_took_to_show(
+def test_a_fix_is_verified_in_three_times_as_many_rounds_as_the_failure_took_to_show(
     tmp_path: Path, contests: Contests
 ) -> None:
     well, in_turn = writing(tmp_path), list[int]()
@@ -132,7 +132,7 @@ def test_a_cure_is_verified_in_three_times_as_many_rounds_as_the_failure_took_to
         return well(asked)
 
     (found,) = try_all(facts_of("m"), HERE, effects(Runner(answer)), package=True, in_cpp=True)
-    assert {way.cure for way in found.served if way.result.outcome is Outcome.CRASH} == {("serialized loading",)}
+    assert {way.mitigation for way in found.served if way.result.outcome is Outcome.CRASH} == {("serialized loading",)}
     assert max(in_turn) == serving.TIMES_AS_MANY * serving.ROUNDS - 1
 
 
@@ -153,7 +153,7 @@ def test_too_little_time_for_the_benchmark_loses_nothing_of_what_was_compiled(
 
 def test_rounds_of_each_rewrite_are_kept_apart(tmp_path: Path, contests: Contests) -> None:
     facts = facts_of("m")
-    cures = [RewrittenArchives(rewrite=name, archives={"m": facts.artifact("m")}) for name in ("freeze", "retrace")]
-    for rewritten in (None, *cures):
+    fixes = [RewrittenArchives(rewrite=name, archives={"m": facts.artifact("m")}) for name in ("freeze", "retrace")]
+    for rewritten in (None, *fixes):
         try_all(facts, HERE, effects(writing(tmp_path)), package=True, in_cpp=True, rewritten=rewritten)
-    assert list(contests.asked) == ["packages", "packages cured by freeze", "packages cured by retrace"]
+    assert list(contests.asked) == ["packages", "packages rewritten by freeze", "packages rewritten by retrace"]

@@ -1,4 +1,4 @@
-"""One cure counts over all causes that it is for, says what is known of the next obstacle, and whose artifacts stop."""
+"""One advice counts over all causes that it is for, says what is known of the next obstacle, and whose artifacts stop."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from harness.checks.migration.readiness import by_owner, unlocked
 from tests.unit.builders.migrations import FIXED, MIXED, OWNED, TUPLES, blocked, migration, ready
 
 
-def test_causes_with_one_cure_count_together_and_the_greatest_comes_first() -> None:
+def test_causes_with_one_fix_count_together_and_the_greatest_comes_first() -> None:
     loop = replace(blocked("looped"), kind="prim::Loop")
     found = unlocked(migration(FIXED, blocked(), loop, ready()))
     assert [one.models for one in found] == [("tagger", "looped"), ("encoder",)]
@@ -20,8 +20,8 @@ def test_only_of_what_is_looked_at_last_it_is_known_that_nothing_else_stops_it()
     assert (tuples.models, tuples.then_ready) == (("pair",), ("pair",))
 
 
-def test_what_has_no_known_cure_unlocks_nothing() -> None:
-    assert unlocked(migration(replace(blocked(), cure=""), ready())) == ()
+def test_what_has_no_known_fix_unlocks_nothing() -> None:
+    assert unlocked(migration(replace(blocked(), advice=""), ready())) == ()
 
 
 def test_owners_are_counted_by_outcome_and_only_where_somebody_names_one() -> None:
@@ -31,9 +31,9 @@ def test_owners_are_counted_by_outcome_and_only_where_somebody_names_one() -> No
         "search": {Migrated.NOT_CONVERTIBLE: 1},
     }
     assert by_owner(MIXED) == {}
-    assert owners_of_cures(OWNED) == [{"ads": 1, "search": 1}, {"nobody": 1}, {"ads": 1}]
-    assert owners_of_cures(MIXED) == [{}] * 4
+    assert owners_of_fixes(OWNED) == [{"ads": 1, "search": 1}, {"nobody": 1}, {"ads": 1}]
+    assert owners_of_fixes(MIXED) == [{}] * 4
 
 
-def owners_of_cures(found: Migration) -> list[dict[str, int]]:
+def owners_of_fixes(found: Migration) -> list[dict[str, int]]:
     return [dict(one.owners) for one in unlocked(found)]

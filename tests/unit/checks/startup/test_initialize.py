@@ -255,7 +255,7 @@ def test_one_process_that_fails_is_a_failure_of_the_model_and_of_that_round() ->
     assert len(runner.asked) == 4  # nobody is tried again: another process of that round had everyone
 
 
-# a fresh attempt, for a cure
+# a fresh attempt, for a mitigation
 
 
 def test_fresh_attempt_asks_the_new_release_only_and_remembers_the_old_one() -> None:

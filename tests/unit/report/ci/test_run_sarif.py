@@ -30,7 +30,7 @@ def test_a_cause_is_one_result_with_all_its_models() -> None:
     assert results[1]["properties"]["excess"] == 6.3 and results[1]["level"] == "error"
     assert (
         "33 models: ranker_001" in results[1]["message"]["text"]
-        and "cure: profiling off" in results[1]["message"]["text"]
+        and "fix: profiling off" in results[1]["message"]["text"]
     )
 
 

@@ -58,7 +58,7 @@ def test_times_that_are_not_finite_survive_in_tuples_and_mappings() -> None:
 
 def test_the_file_is_standard_json_in_one_line() -> None:
     data = dump_report(blocked())
-    assert data.startswith(b'{"schema_version":6,')
+    assert data.startswith(b'{"schema_version":7,')
     assert data.endswith(b"}\n") and data.count(b"\n") == 1
 
     def refuse(word: str) -> None:
@@ -94,8 +94,8 @@ def changed(**changes: Any) -> bytes:
         (b"[" * 100_000, "is not JSON"),
         (b"[1]", "`$.schema_version` is missing"),
         (b"{}", "`$.schema_version` is missing"),
-        *((changed(schema_version=other), f"has schema version {other!r} at") for other in (1, 5, 7, True, "6", None)),
-        (changed(schema_version=5), "this harness reads only 6"),
+        *((changed(schema_version=other), f"has schema version {other!r} at") for other in (1, 6, 8, True, "7", None)),
+        (changed(schema_version=6), "this harness reads only 7"),
         (changed(wall_s="soon"), "`$.wall_s`"),
         (changed(models=3), "`$.models`"),
         (changed(models=[3]), "`$.models[0]`"),

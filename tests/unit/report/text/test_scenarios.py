@@ -18,7 +18,7 @@ from tests.unit.builders.reports import blocked, golden, mitigated, scenario, up
         (3000, 0, "3000 rounds, none failed: a failure in more than 1 in 1001 starts is excluded (95 %)"),
         (10, 1, "1 of 10 rounds failed: up to 40 % of starts may fail (95 %)"),
         (3, 3, "3 of 3 rounds failed"),
-        (0, 0, "no round came to its end, so nothing is known"),
+        (0, 0, "no round ended, so nothing is known"),
     ],
 )
 def test_rounds_bound_how_often_it_can_fail(rounds: int, failed: int, text: str) -> None:

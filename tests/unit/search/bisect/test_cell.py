@@ -51,7 +51,7 @@ class Searches:
         self.shown_in = ""
         monkeypatch.setattr(program, "diverge", self.diverge)
         monkeypatch.setattr(program, "reduce_program", self.reduce)
-        monkeypatch.setattr(program, "search", self.cure)
+        monkeypatch.setattr(program, "search", self.mitigation)
         monkeypatch.setattr(program, "rewrite", self.rewrite)
         monkeypatch.setattr(program, "reproducers", lambda *_: (Reproducer(operator="one", folder="1"),))
         monkeypatch.setattr(program, "reproduce_program", self.reproduced)
@@ -75,11 +75,13 @@ class Searches:
         notes = () if shows else ("it takes the module around them",)
         return Reduction(symptom=symptom, nodes=9, shows=shows, culprits=self.culprits, notes=notes)
 
-    def cure(self, model: str, *_: Any, everything: bool, scenario: str, seen: tuple[int, int]) -> MitigationSearch:
+    def mitigation(
+        self, model: str, *_: Any, everything: bool, scenario: str, seen: tuple[int, int]
+    ) -> MitigationSearch:
         assert not everything
-        self.asked.append(("cure", scenario))
+        self.asked.append(("mitigation", scenario))
         self.seen = seen
-        return MitigationSearch(mitigations=(mitigation("fuser off", cures=True),))
+        return MitigationSearch(mitigations=(mitigation("fuser off", mitigates=True),))
 
     def rewrite(self, model: str, groups: Any, *_: Any, repeats: int) -> tuple[Rewritten, ...]:
         self.asked.append(("rewrite", [len(group) for group in groups]))
@@ -122,13 +124,15 @@ def test_a_model_that_passes_has_nothing_to_find_and_says_what_was_not_asked(mon
     assert bisect_cell.bisect("m", facts(cell(Status.INCONCLUSIVE)), effects()).answer is BisectAnswer.UNDECIDED
 
 
-def test_what_only_the_executor_does_is_reduced_cured_rewritten_and_reproduced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_only_the_executor_does_is_reduced_mitigated_rewritten_and_reproduced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     searches = Searches(monkeypatch)
     found = bisect_cell.bisect("m", facts(cell(Status.FAIL)), effects())
     assert searches.asked == [
         ("diverge", "example", 1),
         ("reduce", Symptom.HANG, 1),
-        ("cure", "alone"),
+        ("mitigation", "alone"),
         ("rewrite", [2]),
         ("reproduce", 0, ["fuser off"]),
     ]
@@ -140,7 +144,7 @@ def test_without_a_part_that_shows_it_the_whole_is_reproduced(monkeypatch: pytes
     searches = Searches(monkeypatch)
     searches.culprits = ()
     found = bisect_cell.bisect("m", facts(cell(Status.FAIL)), effects())
-    assert searches.names == ["diverge", "reduce", "cure", "reproduce whole"]
+    assert searches.names == ["diverge", "reduce", "mitigation", "reproduce whole"]
     assert searches.asked[-1] == ("reproduce whole", "it takes the module around them")
     assert found.answer is BisectAnswer.EXECUTOR
 
@@ -149,7 +153,7 @@ def test_a_guilty_operator_is_not_reduced_further(monkeypatch: pytest.MonkeyPatc
     faults = (NodeFault(node=NODE, what=("off",)),)
     searches = Searches(monkeypatch, replace(FOUND, shows=True, culprits=faults))
     found = bisect_cell.bisect("m", facts(cell(Status.FAIL)), effects())
-    assert found.answer is BisectAnswer.OPERATOR and searches.names == ["diverge", "cure", "rewrite"]
+    assert found.answer is BisectAnswer.OPERATOR and searches.names == ["diverge", "mitigation", "rewrite"]
     assert [made.operator for made in found.reproducers] == ["one"]
 
 
@@ -159,10 +163,10 @@ def test_a_difference_that_the_trace_shows_and_no_node_explains_is_reduced(monke
     assert bisect_cell.bisect("m", facts(cell(Status.FAIL)), effects()).answer is BisectAnswer.NODES
     explained = Searches(monkeypatch, replace(unexplained, confirmed=True))
     assert bisect_cell.bisect("m", facts(cell(Status.FAIL)), effects()).answer is BisectAnswer.UNDECIDED
-    assert explained.names == ["diverge", "cure"]
+    assert explained.names == ["diverge", "mitigation"]
     untraced = Searches(monkeypatch, replace(FOUND, probes=(1, 0), notes=("the old release could not make it",)))
     assert bisect_cell.bisect("m", facts(cell(Status.FAIL)), effects()).answer is BisectAnswer.UNDECIDED
-    assert untraced.names == ["diverge", "cure"]
+    assert untraced.names == ["diverge", "mitigation"]
 
 
 def test_what_showed_now_and_then_must_stay_away_as_often_as_its_rate_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +180,7 @@ def test_what_is_slower_is_reduced_by_its_time(monkeypatch: pytest.MonkeyPatch) 
     searches = Searches(monkeypatch)
     slow = facts(cell(Status.PASS), cell(Status.FAIL, "latency"), alone=result())
     found = bisect_cell.bisect("m", slow, effects())
-    assert searches.asked[:2] == [("reduce", Symptom.LATENCY, 0), ("cure", "latency")]
+    assert searches.asked[:2] == [("reduce", Symptom.LATENCY, 0), ("mitigation", "latency")]
     assert found.answer is BisectAnswer.NODES and found.divergence is None
     waived = facts(cell(Status.XFAIL), cell(Status.FAIL, "latency"), alone=result())
     bisect_cell.bisect("m", waived, effects(), scenario="latency")
@@ -229,7 +233,7 @@ def beside_others(**changes: Any) -> Decided:
 def test_what_fails_only_beside_others_is_reduced_as_it_is_brought_up(monkeypatch: pytest.MonkeyPatch) -> None:
     searches = Searches(monkeypatch)
     found = bisect_cell.bisect("m", beside_others(), effects(), scenario="concurrent")
-    assert searches.asked == [("reduce", Symptom.HANG, 0), ("cure", "concurrent")], "the model alone is well"
+    assert searches.asked == [("reduce", Symptom.HANG, 0), ("mitigation", "concurrent")], "the model alone is well"
     assert found.answer is BisectAnswer.NODES and found.reduction is not None and not found.reproducers
     assert found.symptom == ("hangs beside others",)
     assert "m fails with no other model beside it" in found.notes[0]
@@ -282,7 +286,7 @@ def test_without_knowing_what_it_takes_to_fail_no_node_is_looked_for(monkeypatch
     searches = Searches(monkeypatch)
     gone = {("m", "concurrent"): replace(NEEDS, reproduced=False, whole=Tally(passes=5))}
     found = bisect_cell.bisect("m", beside_others(attributions=gone), effects(), scenario="concurrent")
-    assert found.answer is BisectAnswer.UNDECIDED and searches.names == ["cure"]
+    assert found.answer is BisectAnswer.UNDECIDED and searches.names == ["mitigation"]
     assert "Did not fail again in 5 repeats" in found.notes[0]
     race = replace(CONCURRENT, findings=(Finding(kind="race", message="answers otherwise"),))
     other = bisect_cell.bisect(

@@ -18,13 +18,13 @@ from harness.checks.latency.benchmark import Time
 from harness.probing.facts import Failing, Initialized, ScenarioResult
 from harness.probing.requests import IMPATIENT_FLOOR_S
 from harness.serving.settings.table import WIDE_POOL
-from tests.unit.builders.curing import SWITCHES, WORKS, Release, red, tried, verdict
+from tests.unit.builders.mitigating import SWITCHES, WORKS, Release, red, tried, verdict
 from tests.unit.builders.stages import effects, result
 
 
-def test_switch_under_which_everything_passes_cures(tmp_path: Path) -> None:
+def test_switch_under_which_everything_passes_mitigations(tmp_path: Path) -> None:
     found = tried(red(), Release(tmp_path))
-    assert {name: (item.cures, item.note) for name, item in found.items()} == {
+    assert {name: (item.mitigates, item.note) for name, item in found.items()} == {
         "profiling off": (True, ""),
         "fuser off": (True, ""),
     }
@@ -36,7 +36,7 @@ def test_nobody_waits_for_a_model_under_a_switch_as_long_as_for_the_model_itself
     assert {request.deadline.load_s for request in release.runner.asked} == {IMPATIENT_FLOOR_S}
 
 
-def test_what_cures_a_prefork_server_is_tried_first_and_only_if_it_changes_something(tmp_path: Path) -> None:
+def test_what_mitigates_a_prefork_server_is_tried_first_and_only_if_it_changes_something(tmp_path: Path) -> None:
     release = Release(tmp_path)
     assert list(tried(red("prefork"), release)) == [
         "one thread after the fork",
@@ -67,17 +67,17 @@ def test_further_switches_join_those_that_were_tried_and_the_group_counts_for_th
     works = Release(tmp_path / "a", switches={**SWITCHES, "fusion_depth": {**WORKS, "requested": 0, "read_back": 0}})
     facts = mitigate(red(), effects(works.runner))
     more = try_further("m", ["fusion depth 0"], facts, effects(works.runner)).mitigations["m"]
-    assert [(item.name, item.cures) for item in more] == [
+    assert [(item.name, item.mitigates) for item in more] == [
         ("profiling off", True),
         ("fuser off", True),
         ("fusion depth 0", True),
     ]
     sick = Release(tmp_path / "b", grouped={"n": Outcome.HANG}, switches={"fusion_depth": WORKS})
     (broken,) = try_further("m", ["fusion depth 0"], red(), effects(sick.runner)).mitigations["m"]
-    assert (broken.cures, broken.breaks) == (False, ("n",))
+    assert (broken.mitigates, broken.breaks) == (False, ("n",))
 
 
-def test_further_switches_are_not_tried_on_what_none_could_cure(tmp_path: Path) -> None:
+def test_further_switches_are_not_tried_on_what_none_could_mitigation(tmp_path: Path) -> None:
     facts, release = red(), Release(tmp_path)
     loading = {**facts.verdicts, "m": (verdict(facts, "m", "alone", Status.FAIL, "load_error"),)}
     assert (
@@ -106,7 +106,7 @@ def test_what_the_reading_of_a_hang_names_is_tried_first_unless_the_server_has_i
     assert [item.name for item in found] == [*first, "profiling off", "fuser off"]
 
 
-def test_cell_that_decides_nothing_needs_no_cure(tmp_path: Path) -> None:
+def test_cell_that_decides_nothing_needs_no_mitigation(tmp_path: Path) -> None:
     facts = red("latency")
     assert tried(facts, Release(tmp_path / "a"))
     shown = tuple(replace(cell, decides=cell.scenario != "latency") for cell in facts.verdicts["m"])
@@ -114,24 +114,24 @@ def test_cell_that_decides_nothing_needs_no_cure(tmp_path: Path) -> None:
     assert not mitigate(facts, effects(Release(tmp_path / "b").runner)).mitigations
 
 
-def test_a_slow_cell_that_is_waived_needs_no_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_cell_that_is_waived_needs_no_mitigation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = red(budget="quick")
     slow = verdict(facts, "m", "latency", Status.XFAIL, "latency")
     facts = replace(facts, verdicts={**facts.verdicts, "m": (*facts.verdicts["m"], slow)})
     ratio = RatioEstimate(ratio=1.5, low=1.4, high=1.6, pairs=3, detectable=1.02)
     under = LatencyMeasurement(model="m", samples=(), steady=ratio)
     monkeypatch.setattr(price, "contest", lambda *_, **__: {"m": under})
-    assert [item.cures for item in tried(facts, Release(tmp_path)).values()] == [True, True]
+    assert [item.mitigates for item in tried(facts, Release(tmp_path)).values()] == [True, True]
 
 
 @pytest.mark.parametrize("problem", ["", "m: the new process died"])
-def test_problem_in_the_price_benchmark_withdraws_the_cure(
+def test_problem_in_the_price_benchmark_withdraws_the_mitigation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str
 ) -> None:
     lost = LatencyMeasurement(model="m", samples=(), problem=problem)
     monkeypatch.setattr(price, "contest", lambda contestants, *_, **__: dict.fromkeys(contestants, lost))
     found = tried(red(budget="quick"), Release(tmp_path))
-    assert [item.cures for item in found.values()] == [not problem] * 2
+    assert [item.mitigates for item in found.values()] == [not problem] * 2
     assert [item.note for item in found.values()] == [f"under load: {problem}" if problem else ""] * 2
 
 
@@ -175,24 +175,24 @@ def ratio(low: float, high: float) -> RatioEstimate:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "cures", "note"),
+    ("low", "high", "mitigates", "note"),
     [(0.98, 1.01, True, ""), (1.0, 1.05, False, "undecided: "), (1.1, 1.2, False, "still slow: ")],
 )
-def test_slow_model_is_cured_by_time_alone_and_its_neighbours_are_asked_only_then(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, low: float, high: float, *, cures: bool, note: str
+def test_slow_model_is_mitigated_by_time_alone_and_its_neighbours_are_asked_only_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, low: float, high: float, *, mitigates: bool, note: str
 ) -> None:
     under = LatencyMeasurement(model="m", samples=(), steady=ratio(low, high))
     release = Release(tmp_path)
     found = slow_now(monkeypatch, release, under)
-    assert (found.cures, found.price) == (cures, under.steady)
-    assert bool(release.groups) == cures
+    assert (found.mitigates, found.price) == (mitigates, under.steady)
+    assert bool(release.groups) == mitigates
     assert found.note.startswith(note)
 
 
-def test_gated_quantity_that_is_still_slow_is_no_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gated_quantity_that_is_still_slow_is_no_mitigation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load = Quantity(old=1.0, new=3.0, ratio=ratio(2.9, 3.1))
     under = LatencyMeasurement(model="m", samples=(), steady=ratio(0.98, 1.01), quantities={"load": load})
-    assert slow_now(monkeypatch, Release(tmp_path / "warns"), under).cures
+    assert slow_now(monkeypatch, Release(tmp_path / "warns"), under).mitigates
     found = slow_now(monkeypatch, Release(tmp_path / "gates"), under, gates=("load",))
-    assert not found.cures
+    assert not found.mitigates
     assert found.note.startswith("load time +200 %")

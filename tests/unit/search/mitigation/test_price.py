@@ -28,10 +28,10 @@ class Benchmark:
     """Measures rounds from a table: switch -> seconds of a call; who has none never answers."""
 
     def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, *, unmitigated: float | None = 2.0, **cured: float | None
+        self, monkeypatch: pytest.MonkeyPatch, *, unmitigated: float | None = 2.0, **mitigated: float | None
     ) -> None:
         self.rounds: list[Mapping[str, ProbeRequest]] = []
-        self._unmitigated, self._cured = unmitigated, cured
+        self._unmitigated, self._mitigated = unmitigated, mitigated
         monkeypatch.setattr(price, "measured_round", self._measure)
 
     def _measure(
@@ -41,7 +41,7 @@ class Benchmark:
         times: dict[str, float] = {}
         for arm, request in requests.items():
             switches = request.profile.switches
-            said = self._cured.get(next(iter(switches)), 3.0) if switches else self._unmitigated
+            said = self._mitigated.get(next(iter(switches)), 3.0) if switches else self._unmitigated
             if arm != "old" and said is None:
                 return MeasuredRound(
                     key="k", samples=(), problems={names[0]: Problem(words=f"the {arm} process died", arm=arm)}
@@ -64,7 +64,9 @@ def steady(bill: Bill) -> tuple[Any, Any]:
     return price.to_old and price.to_old.ratio, price.to_new and price.to_new.ratio
 
 
-def test_every_cure_stands_against_the_old_and_the_unmitigated_new_release(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_mitigation_stands_against_the_old_and_the_unmitigated_new_release(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     benchmark = Benchmark(monkeypatch, profiling=4.0, texpr_fuser=1.5)
     found = asked(facts_of("m"), SETS[:2])
     assert benchmark.arms == [["old", "unmitigated", "mitigated-0", "mitigated-1"]] * 2
@@ -93,7 +95,7 @@ def test_one_that_does_not_answer_does_not_hide_the_price_of_the_others(monkeypa
     assert [len(arms) for arms in benchmark.arms] == [4, 3, 3, 3, 2]
 
 
-def test_an_unmitigated_release_that_dies_under_load_does_not_count_against_a_cure(
+def test_an_unmitigated_release_that_dies_under_load_does_not_count_against_a_mitigation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     benchmark = Benchmark(monkeypatch, unmitigated=None, profiling=4.0)

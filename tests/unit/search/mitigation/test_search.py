@@ -1,4 +1,4 @@
-"""The search for settings on a release that is made up: what counts as a cure, how often it is asked, what is left out."""
+"""The search for settings on a release that is made up: what counts as a mitigation, how often it is asked, what is left out."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from harness.core.verdict import CellVerdict, Finding, Price
 from harness.probing.facts import Decided
 from harness.serving.settings import mitigations
 from harness.serving.settings.mitigations import JIT_SWITCHES, MITIGATIONS
-from tests.unit.builders.curing import GOLDEN, ended
+from tests.unit.builders.mitigating import GOLDEN, ended
 from tests.unit.builders.stages import Runner, effects, known, planned, probed, result
 
 JIT = tuple(setting.name for setting in JIT_SWITCHES)
@@ -97,8 +97,8 @@ def _holds(name: str, request: ProbeRequest) -> bool:
     )
 
 
-def curing(found: MitigationSearch) -> list[tuple[str, ...]]:
-    return [one.settings for one in found.mitigations if one.cures]
+def mitigating(found: MitigationSearch) -> list[tuple[str, ...]]:
+    return [one.settings for one in found.mitigations if one.mitigates]
 
 
 def table(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
@@ -109,16 +109,16 @@ def test_only_the_switches_are_tried_and_of_the_model_alone_where_little_is_aske
     runner = release(tmp_path, only_under("fuser off"))
     facts = red()
     found = search("m", facts, effects(runner), everything=False)
-    # The price is asked of the benchmark, which this release has none of. The one that cures is asked again.
+    # The price is asked of the benchmark, which this release has none of. The one that mitigates is asked again.
     assert [request.verb for request in runner.asked] == ["run"] * (len(JIT) + 4)
     assert not [request for request in runner.asked if request.script is not None]
-    assert [(one.settings, one.repeats) for one in found.mitigations if one.cures] == [(("fuser off",), 5)]
+    assert [(one.settings, one.repeats) for one in found.mitigations if one.mitigates] == [(("fuser off",), 5)]
 
 
 def test_the_rarer_it_was_seen_to_fail_the_more_clean_runs_it_takes(tmp_path: Path) -> None:
     facts, rare = red(), effects(release(tmp_path, only_under("fuser off")))
-    often = [one for one in search("m", facts, rare, everything=False, seen=(3, 3)).mitigations if one.cures]
-    seldom = [one for one in search("m", facts, rare, everything=False, seen=(1, 12)).mitigations if one.cures]
+    often = [one for one in search("m", facts, rare, everything=False, seen=(3, 3)).mitigations if one.mitigates]
+    seldom = [one for one in search("m", facts, rare, everything=False, seen=(1, 12)).mitigations if one.mitigates]
     assert [one.repeats for one in (*often, *seldom)] == [3, CLEAN_RUNS_AT_MOST]
     assert seldom[0].note.startswith(f"only {CLEAN_RUNS_AT_MOST} clean runs of the ")
 
@@ -128,20 +128,29 @@ def _no_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cure_search, "bills", lambda model, sets, *_, **__: [Bill() for _ in sets])
 
 
-def test_a_cure_is_proven_by_repeats_and_by_its_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mitigation_is_proven_by_repeats_and_by_its_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table(monkeypatch, "fuser off", "oneDNN off")
     runner = release(tmp_path, only_under("fuser off"))
     found = search("m", red(), effects(runner))
-    (cured, not_cured) = found.mitigations
-    assert (cured.settings, cured.cures, cured.repeats, cured.minimal) == (("fuser off",), True, 3, True)
-    assert (not_cured.settings, not_cured.cures, not_cured.note) == (("oneDNN off",), False, "still hang")
+    (mitigated, not_mitigated) = found.mitigations
+    assert (mitigated.settings, mitigated.mitigates, mitigated.repeats, mitigated.minimal) == (
+        ("fuser off",),
+        True,
+        3,
+        True,
+    )
+    assert (not_mitigated.settings, not_mitigated.mitigates, not_mitigated.note) == (
+        ("oneDNN off",),
+        False,
+        "still hang",
+    )
     under = [request for request in runner.asked if "texpr_fuser" in request.profile.switches]
     assert [request.repeat for request in under if request.script is None] == [0, 1, 2]
     assert [request for request in under if request.script is not None]
-    assert "texpr_fuser" in cured.paste["python"]
+    assert "texpr_fuser" in mitigated.paste["python"]
 
 
-def test_what_shows_in_every_other_run_only_is_not_cured_by_a_few_that_are_clean(
+def test_what_shows_in_every_other_run_only_is_not_mitigated_by_a_few_that_are_clean(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table(monkeypatch, "fuser off")
@@ -151,21 +160,21 @@ def test_what_shows_in_every_other_run_only_is_not_cured_by_a_few_that_are_clean
         return Outcome.HANG if model == "m" and request.script is None and sick else 1
 
     (tried,) = search("m", red(), effects(release(tmp_path, every_other))).mitigations
-    assert (tried.cures, tried.note) == (False, "still hang")
+    assert (tried.mitigates, tried.note) == (False, "still hang")
 
 
-def test_two_settings_are_found_where_none_cures_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_settings_are_found_where_none_mitigates_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table(monkeypatch, "profiling off", "freeze", "optimize for inference", "oneDNN off")
     found = search("m", red(), effects(release(tmp_path, only_under("profiling off", "oneDNN off"))))
-    assert curing(found) == [("profiling off", "oneDNN off")]
+    assert mitigating(found) == [("profiling off", "oneDNN off")]
     assert found.mitigations[0].minimal
-    assert found.notes == ("4 pairs of the others do not cure either",)  # freeze with optimize makes no sense
+    assert found.notes == ("4 pairs of the others do not mitigate either",)  # freeze with optimize makes no sense
 
 
 def wrong(folder: Path) -> Decided:
     """Return facts in which ``m`` answers 2 where it is to answer 1."""
     facts = red("values")
-    return replace(facts, alone={**facts.alone, "m": ended({"m": 2}, folder / "uncured")})
+    return replace(facts, alone={**facts.alone, "m": ended({"m": 2}, folder / "unmitigated")})
 
 
 def off_by_one(request: ProbeRequest, model: str) -> int:
@@ -178,8 +187,11 @@ def off_by_one(request: ProbeRequest, model: str) -> int:
 @pytest.mark.parametrize(
     ("forced", "expected"),
     [
-        (False, ("3 pairs of the others do not cure either", "3 pairs were not tried: neither setting changes a bit")),
-        (True, ("6 pairs of the others do not cure either",)),
+        (
+            False,
+            ("3 pairs of the others do not mitigate either", "3 pairs were not tried: neither setting changes a bit"),
+        ),
+        (True, ("6 pairs of the others do not mitigate either",)),
     ],
 )
 def test_pairs_of_settings_that_change_no_bit_are_not_tried(
@@ -199,7 +211,7 @@ def test_answers_that_are_wrong_now_and_then_say_nothing_of_what_a_setting_chang
     table(monkeypatch, "profiling off", "fuser off")
     world = effects(release(tmp_path, off_by_one))
     found = search("m", wrong(tmp_path), world, seen=(3, 10))
-    assert found.notes == ("1 pairs of the others do not cure either",)
+    assert found.notes == ("1 pairs of the others do not mitigate either",)
 
 
 @pytest.mark.parametrize(
@@ -244,20 +256,20 @@ def test_random_numbers_that_changed_explain_a_model_that_draws_some(draws: bool
 
 
 @pytest.mark.parametrize(("pairs", "expected"), [(False, 1), (True, 2)])
-def test_pairs_beside_a_single_cure_are_tried_on_demand(
+def test_pairs_beside_a_single_mitigation_are_tried_on_demand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pairs: bool, expected: int
 ) -> None:
     table(monkeypatch, "fuser off", "profiling off", "oneDNN off")
     one, two = only_under("fuser off"), only_under("profiling off", "oneDNN off")
     either: Says = lambda request, model: 1 if 1 in (one(request, model), two(request, model)) else Outcome.HANG
-    assert len(curing(search("m", red(), effects(release(tmp_path, either)), pairs=pairs))) == expected
+    assert len(mitigating(search("m", red(), effects(release(tmp_path, either)), pairs=pairs))) == expected
 
 
 def test_a_switch_that_does_not_exist_is_untestable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table(monkeypatch, "fuser off", "profiling off")
     runner = release(tmp_path, only_under(), unsupported=("texpr_fuser",))
     found = {one.name: one for one in search("m", red(), effects(runner)).mitigations}
-    assert (found["profiling off"].cures, found["fuser off"].cures) == (True, False)
+    assert (found["profiling off"].mitigates, found["fuser off"].mitigates) == (True, False)
     assert found["fuser off"].untestable
     assert found["fuser off"].note.endswith("no such name")
 
@@ -266,7 +278,7 @@ def test_a_machine_that_is_too_busy_says_neither(tmp_path: Path, monkeypatch: py
     table(monkeypatch, "fuser off")
     runner = release(tmp_path, only_under("profiling off", otherwise=Outcome.STARVED))
     (tried,) = search("m", red(), effects(runner)).mitigations
-    assert (tried.cures, tried.untestable) == (False, True)
+    assert (tried.mitigates, tried.untestable) == (False, True)
 
 
 @pytest.mark.parametrize("kind", ["load_error", "structure", "dtype", "export_error"])
@@ -285,7 +297,7 @@ def test_nothing_is_tried_where_nothing_is_red(tmp_path: Path, status: Status) -
     assert runner.asked == []
 
 
-def test_an_initialization_is_cured_by_what_makes_it_one_after_another(
+def test_an_initialization_is_mitigated_by_what_makes_it_one_after_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table(monkeypatch, "serialized loading", "fuser off")
@@ -295,7 +307,7 @@ def test_an_initialization_is_cured_by_what_makes_it_one_after_another(
 
     runner = release(tmp_path, crowded)
     found = search("m", red(scenario="concurrent"), effects(runner), scenario="concurrent")
-    assert curing(found) == [("serialized loading",)]
+    assert mitigating(found) == [("serialized loading",)]
     assert found.mitigations[0].repeats == 5
     assert search("m", red(scenario="concurrent"), effects(runner), scenario="alone").cell is None
 
@@ -312,7 +324,7 @@ def priced(low: float, ratio: float, high: float, memory: float = 1.0) -> Bill:
     )
 
 
-def test_cures_are_ranked_by_what_is_sure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mitigations_are_ranked_by_what_is_sure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     costs: Mapping[str, Bill] = {
         "profiling off": priced(1.0, 1.01, 1.02),  # not sure, so it ranks as no change
         "profiling executor off": priced(0.94, 0.95, 0.96),
@@ -333,7 +345,7 @@ def test_cures_are_ranked_by_what_is_sure(tmp_path: Path, monkeypatch: pytest.Mo
         "optimized execution off",
         "fuser off",
     ]
-    assert [(one.cures, one.note) for one in found.mitigations[-1:]] == [(False, "under load: it died")]
+    assert [(one.mitigates, one.note) for one in found.mitigations[-1:]] == [(False, "under load: it died")]
     assert found.price_note == "the new release does not answer without a mitigation: prices are to the old one"
 
 
@@ -374,7 +386,7 @@ def took(low: float, high: float) -> LatencyMeasurement:
     ],
     ids=["slow for sure", "fast for sure", "fast when measured", "slow when measured", "never decided"],
 )
-def test_a_slow_model_is_cured_by_time_alone(
+def test_a_slow_model_is_mitigated_by_time_alone(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     screened: tuple[float, float],
@@ -395,7 +407,7 @@ def test_a_slow_model_is_cured_by_time_alone(
 
     monkeypatch.setattr(price, "contest", contest)
     (tried,) = search("m", slow(status), effects(release(tmp_path, only_under())), scenario="latency").mitigations
-    assert (tried.cures, tried.untestable, tried.note) == expected
+    assert (tried.mitigates, tried.untestable, tried.note) == expected
     assert contests == ([] if measured is None else ["time under fuser off"])
 
 
@@ -409,7 +421,7 @@ def test_a_slow_cell_is_searched_for_a_stated_time(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize(("high", "tried"), [(1.05, 0), (0.9, 1)], ids=["no setting is quicker", "one is"])
-def test_pairs_are_timed_where_one_of_them_is_quicker_than_the_uncured_release(
+def test_pairs_are_timed_where_one_of_them_is_quicker_than_the_unmitigated_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, high: float, tried: int
 ) -> None:
     table(monkeypatch, "fuser off", "profiling off")
@@ -423,7 +435,10 @@ def test_pairs_are_timed_where_one_of_them_is_quicker_than_the_uncured_release(
 
     monkeypatch.setattr(cure_search, "bills", bills_of)
     found = search("m", slow(), effects(release(tmp_path, only_under())), scenario="latency")
-    notes = "1 pairs of the others do not cure either", "1 pairs were not tried: neither setting makes the call quicker"
+    notes = (
+        "1 pairs of the others do not mitigate either",
+        "1 pairs were not tried: neither setting makes the call quicker",
+    )
     assert found.notes == (notes[0] if tried else notes[1],)
 
 
@@ -435,7 +450,7 @@ def test_what_is_left_undecided_when_the_time_is_up_says_so(tmp_path: Path, monk
     )
     monkeypatch.setattr(price, "contest", lambda *_, **__: pytest.fail("measured after the time was up"))
     (tried,) = search("m", slow(), effects(release(tmp_path, only_under())), scenario="latency").mitigations
-    assert (tried.cures, tried.untestable) == (False, True)
+    assert (tried.mitigates, tried.untestable) == (False, True)
     assert tried.note.startswith("undecided: ")
 
 
@@ -446,4 +461,4 @@ def test_a_model_that_fails_under_a_setting_is_not_timed(tmp_path: Path, monkeyp
     )
     runner = release(tmp_path, only_under("profiling off", otherwise=Outcome.CRASH))
     (tried,) = search("m", slow(), effects(runner), scenario="latency").mitigations
-    assert (tried.cures, tried.note) == (False, "crashes the process in start in torch 2.6.0, alone")
+    assert (tried.mitigates, tried.note) == (False, "crashes the process in start in torch 2.6.0, alone")

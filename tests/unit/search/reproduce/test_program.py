@@ -252,18 +252,20 @@ def culprit(world: World, **changes: Any) -> Culprit:
     return Culprit(**{"keep": (1,), "nodes": (NODE,), "new": "answers 7", **places, **changes})
 
 
-def test_a_extracted_program_is_reproduced_with_its_nodes_and_what_cures_it(numbers: World) -> None:
+def test_a_extracted_program_is_reproduced_with_its_nodes_and_what_mitigates_it(numbers: World) -> None:
     again = Outputs(calls={})
     facts = numbers.facts()
     facts = replace(facts, baselines={"m": OldAnswers(golden=again)})
     flaky = culprit(numbers, fails=2, runs=4, minimal=False)
-    cures = (
-        mitigation("profiling off", "fusion depth 0", cures=True),
-        mitigation("fuser off", cures=False),
-        mitigation("serialize loading", cures=True),
-        mitigation("freeze", "oneDNN off", cures=True),
+    mitigations = (
+        mitigation("profiling off", "fusion depth 0", mitigates=True),
+        mitigation("fuser off", mitigates=False),
+        mitigation("serialize loading", mitigates=True),
+        mitigation("freeze", "oneDNN off", mitigates=True),
     )
-    made = reproduce_program(flaky, Symptom.CRASH, facts, numbers.effects(), index=0, model="m", mitigations=cures)
+    made = reproduce_program(
+        flaky, Symptom.CRASH, facts, numbers.effects(), index=0, model="m", mitigations=mitigations
+    )
     assert made.operator == "aten::gone"
     case = numbers.case(made)
     assert case["runs"] == repeats_needed(fails=2, judged=4)
@@ -273,7 +275,7 @@ def test_a_extracted_program_is_reproduced_with_its_nodes_and_what_cures_it(numb
     assert "- answers 7" in issue
     options = "--switch profiling=false --switch fusion_depth=0"
     assert f"- profiling off + fusion depth 0 (`python reproduce.py {options}`)\n- serialize loading\n" in issue
-    assert "- freeze + oneDNN off\n" in issue  # half of a cure shows none
+    assert "- freeze + oneDNN off\n" in issue  # half of a mitigation shows none
     assert "before it was known whether each node is needed" in issue
     assert "/home/jo" not in issue
 

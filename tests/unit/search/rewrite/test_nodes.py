@@ -1,4 +1,4 @@
-"""What is told of a patched archive in releases that are made up: when it cures, and when not."""
+"""What is told of a patched archive in releases that are made up: when it fixes, and when not."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -102,12 +102,12 @@ def contests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Artifact, Artifact]]
     return asked
 
 
-def test_a_cure_is_well_in_every_repeat_and_its_method_is_timed(
+def test_a_fix_is_well_in_every_repeat_and_its_method_is_timed(
     tmp_path: Path, contests: list[tuple[Artifact, Artifact]]
 ) -> None:
     runner = release(tmp_path / "p")
     found = asked(runner, facts(), tmp_path, method="encode")
-    assert (found.cures, found.repeats, found.steady) == (True, 3, SLOWER)
+    assert (found.fixes, found.repeats, found.steady) == (True, 3, SLOWER)
     assert [request.repeat for request in runner.asked if request.side == "new"] == [0, 1, 2]
     ((old, new),) = contests
     assert (old.digest, new.digest) == (facts().artifact("m").digest, "patched")
@@ -115,16 +115,16 @@ def test_a_cure_is_well_in_every_repeat_and_its_method_is_timed(
 
 
 @pytest.mark.parametrize(
-    ("problem", "cures"),
+    ("problem", "fixes"),
     [("the new process gave no answer within 60 s", False), ("the old process died", True)],
 )
-def test_what_fails_only_after_many_calls_is_no_cure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str, cures: bool
+def test_what_fails_only_after_many_calls_is_no_fix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str, fixes: bool
 ) -> None:
-    ill = LatencyMeasurement(model="m", samples=(), problem=problem, problem_of="old" if cures else "new")
+    ill = LatencyMeasurement(model="m", samples=(), problem=problem, problem_of="old" if fixes else "new")
     monkeypatch.setattr(price, "contest", lambda *_, **__: {"m": ill})
     found = asked(release(tmp_path / "p"), facts(), tmp_path)
-    assert (found.cures, found.steady, found.note) == (cures, None, "" if cures else f"under load: {problem}")
+    assert (found.fixes, found.steady, found.note) == (fixes, None, "" if fixes else f"under load: {problem}")
 
 
 def test_what_is_not_timed_is_called_many_times_and_must_go_on_answering_the_same(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_what_is_not_timed_is_called_many_times_and_must_go_on_answering_the_sam
     settings = replace(settings, latency=replace(settings.latency, budget="off"))
     untimed = replace(known, plan=replace(known.plan, settings=settings))
     runner = release(tmp_path / "p")
-    assert asked(runner, untimed, tmp_path, method="encode").cures
+    assert asked(runner, untimed, tmp_path, method="encode").fixes
     last = runner.asked[-1]
     assert last.script is not None
     assert (last.side, last.runs[0].schedule[0][0]) == ("new", "encode example")
@@ -142,20 +142,20 @@ def test_what_is_not_timed_is_called_many_times_and_must_go_on_answering_the_sam
     drifts = {"served_otherwise:m": {"calls": 25, "first": 7, "different": 18}}
     drifting = Runner(lambda request: replace(runner(request), data=drifts if request.script else {}))
     found = asked(drifting, untimed, tmp_path)
-    assert (found.cures, found.note) == (False, "answers otherwise after 7 of 25 further calls")
+    assert (found.fixes, found.note) == (False, "answers otherwise after 7 of 25 further calls")
 
 
 @pytest.mark.parametrize("side", ["old", "new"])
-def test_other_answers_in_either_release_are_no_cure(tmp_path: Path, side: str) -> None:
+def test_other_answers_in_either_release_are_no_fix(tmp_path: Path, side: str) -> None:
     found = asked(release(tmp_path / "p", lambda request: 2 if request.side == side else 1), facts(), tmp_path)
-    assert not found.cures and ("it is not the same in" in found.note) == (side == "old")
+    assert not found.fixes and ("it is not the same in" in found.note) == (side == "old")
     assert "expected int 1, got int 2" in found.note
 
 
 @pytest.mark.parametrize("status", [Status.FAIL, Status.XFAIL])
-def test_a_slow_cell_is_cured_by_time_alone_waived_or_not(tmp_path: Path, status: Status) -> None:
+def test_a_slow_cell_is_fixed_by_time_alone_waived_or_not(tmp_path: Path, status: Status) -> None:
     found = asked(release(tmp_path / "p"), facts(slow=status), tmp_path)
-    assert (found.cures, found.steady) == (False, SLOWER)
+    assert (found.fixes, found.steady) == (False, SLOWER)
     assert found.note.startswith("still slow: +50.0 %")
 
 

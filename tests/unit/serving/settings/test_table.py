@@ -95,7 +95,7 @@ def test_configuration_takes_each_setting_where_its_key_says() -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.kind is not Kind.ORDER], ids=lambda row: row.name)
-def test_every_value_that_may_cure_is_one_that_the_configuration_takes(row: Row) -> None:
+def test_every_value_that_may_mitigate_is_one_that_the_configuration_takes(row: Row) -> None:
     kinds = {**SERVING, **SWITCHES, **NUMERICS}
     kind: Any = kinds.get(row.name)
     for mitigation in row.mitigations:

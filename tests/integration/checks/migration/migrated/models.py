@@ -119,12 +119,12 @@ def of_two(module):
     return Sample(module, example=(x, x * 2), other=(x * 3, x + 1))
 
 
-@model("branch_on_constant", tags=("blocked", "curable"))
+@model("branch_on_constant", tags=("blocked", "convertible_by_rewrite"))
 def branch_on_constant():
     return of_two(Limiting())
 
 
-@model("no_branch", tags=("free", "curable"))
+@model("no_branch", tags=("free", "convertible_by_rewrite"))
 def no_branch():
     return of_two(Subtracting())
 
@@ -146,7 +146,7 @@ def parts(*factors):
     return ([torch.arange(6.0).reshape(2, 3) * factor for factor in factors],)
 
 
-@model("loop_over_list", tags=("blocked", "curable"))
+@model("loop_over_list", tags=("blocked", "convertible_by_rewrite"))
 def loop_over_list():
     """Every request has two parts, so the loop makes two turns."""
     return Sample(Totalling(), example=parts(1, 2), other=parts(3, 4))
@@ -184,7 +184,7 @@ class Wide(nn.Module):
         return x.detach().unsqueeze(0).sum(1)
 
 
-@model("shape_in_place", tags=("blocked", "curable"))
+@model("shape_in_place", tags=("blocked", "convertible_by_rewrite"))
 def shape_in_place():
     return asked(Widening())
 

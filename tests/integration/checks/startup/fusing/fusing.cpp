@@ -1,7 +1,7 @@
 // A cosine that torch's tensor-expression fuser can fuse. This library's part of fusing a chain of them doubles with
 // each: it visits an expression as a tree that is a chain of sums, each of the one before with itself. So it plants, in
 // an operator library of our own, what the fuser did of itself to the expressions that it wrote out again and again
-// (https://github.com/pytorch/pytorch/issues/75903), with the same threads, stacks and cures.
+// (https://github.com/pytorch/pytorch/issues/75903), with the same threads, stacks and mitigations.
 
 #include <ATen/ops/cos.h>
 #include <torch/csrc/jit/frontend/function_schema_parser.h>

@@ -123,12 +123,12 @@ def test_waves_are_ready_by_tier_then_with_a_switch_then_blocked() -> None:
     tiers = ("batch", "online")
     planned = plan_of(*(artifact(name, program=name, tier=tiers[name in "ab"]) for name in names), tiers=tiers)
     price = RatioEstimate(ratio=1.01, low=0.99, high=1.03, pairs=4, detectable=1.02)
-    cure = Mitigation(
+    mitigation = Mitigation(
         cell=cell_id("c", "alone"),
         model="c",
         name="profiling off",
         switches={"profiling": False},
-        cures=True,
+        mitigates=True,
         price=price,
     )
     cell, facts = refused("d", "prim::is_ort")
@@ -137,7 +137,7 @@ def test_waves_are_ready_by_tier_then_with_a_switch_then_blocked() -> None:
         planned,
         result_of(planned, "a"),
         result_of(planned, "b"),
-        result_of(planned, "c", red("c", "values", "differs"), mitigations=(cure,)),
+        result_of(planned, "c", red("c", "values", "differs"), mitigations=(mitigation,)),
         result_of(planned, "d", cell, facts=facts),
         result_of(planned, "e", same),
     )

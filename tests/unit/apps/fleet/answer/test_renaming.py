@@ -61,7 +61,7 @@ def result(name: str) -> FleetResult:
     cell = replace(red(name, "values", "differs"), note=name, judged=Status.FAIL)
     finding = replace(cell.findings[0], quantity=name, detail={name: "kept"}, story=(("what", name),), where=name)
     tried = Mitigation(
-        cell=cell_id(name, "alone"), model=name, name=name, switches={name: True}, cures=False, breaks=("b", name)
+        cell=cell_id(name, "alone"), model=name, name=name, switches={name: True}, mitigates=False, breaks=("b", name)
     )
     _, facts = refused(name, "prim::is_ort")
     facts = replace(

@@ -24,7 +24,7 @@ PROFILES = {
     "handles": 'env = { FAKEDEV_HANDLES = "stream" }',
     "lazy": 'env = { CUDA_MODULE_LOADING = "LAZY" }',
 }
-# Model -> (its twin, fixtures, scenario, options, kind of finding, cure).
+# Model -> (its twin, fixtures, scenario, options, kind of finding, mitigation).
 TRAPS = {
     "graph_staging": (
         "graph_layers",
@@ -89,8 +89,10 @@ def run(project: Path, reports: Path, model: str, *options: str) -> Run:
 
 
 @pytest.mark.parametrize("model", TRAPS)
-def test_trap_is_found_its_twin_is_well_and_mitigate_finds_the_cure(project: Path, tmp_path: Path, model: str) -> None:
-    twin, _, scenario, options, kind, cure = TRAPS[model]
+def test_trap_is_found_its_twin_is_well_and_mitigate_finds_the_mitigation(
+    project: Path, tmp_path: Path, model: str
+) -> None:
+    twin, _, scenario, options, kind, mitigation = TRAPS[model]
     found = run(project, tmp_path / "runs", model, *options)
     assert found.report.judgement.decision is Decision.BLOCKED, found.out + found.err
     assert found.kinds(model) == {kind}, found.out
@@ -98,15 +100,15 @@ def test_trap_is_found_its_twin_is_well_and_mitigate_finds_the_cure(project: Pat
     (cell,) = (cell.cell for cell in found.row(model).cells if cell.status is Status.FAIL)
     assert f"/{scenario}/" in cell
     where = ("--project", str(project), "mitigate", str(found.folder), cell)
-    done = harness(*where, "--out", str(tmp_path / "cures"), timeout_s=1800)
+    done = harness(*where, "--out", str(tmp_path / "mitigates"), timeout_s=1800)
     assert done.returncode == 1, done.stdout + done.stderr
-    (written,) = (tmp_path / "cures").glob("*/mitigate.json")
-    cures = [item["names"] for item in json.loads(written.read_text())["cures"] if item["cures"]]
-    assert [cure] in cures, done.stdout
+    (written,) = (tmp_path / "mitigates").glob("*/mitigate.json")
+    mitigations = [item["settings"] for item in json.loads(written.read_text())["mitigations"] if item["mitigates"]]
+    assert [mitigation] in mitigations, done.stdout
 
 
 @pytest.mark.parametrize("model", [name for name, trap in TRAPS.items() if trap[2] == "cuda_graphs"])
-def test_captures_made_as_the_cure_says_are_well(project: Path, tmp_path: Path, model: str) -> None:
+def test_captures_made_as_the_mitigation_says_are_well(project: Path, tmp_path: Path, model: str) -> None:
     profile = TRAPS[model][3][-2:]
     found = run(project, tmp_path, model, *profile)  # thread-local, after calls in the same stream
     assert {row.status for row in found.report.judgement.rows} == {Status.PASS}, found.out + found.err

@@ -1,4 +1,4 @@
-"""Which rewrites are tried on what is not convertible, what counts as a cure, and how cures are told. Pure."""
+"""Which rewrites are tried on what is not convertible, what counts as one that holds, and how they are told. Pure."""
 
 import math
 from collections import Counter
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.checks.migration.facts import Tried
 from harness.core.measurement import signed_percent
-from harness.core.migration import ConversionCure, Cost, Migrated, MigratedModel
+from harness.core.migration import ConversionRewrite, Cost, Migrated, MigratedModel
 from harness.core.outcome import Outcome
 from harness.core.text import counted, first_few
 from harness.probing.lacking import LACKS
@@ -24,8 +24,8 @@ LISTS = "tuple becomes list"
 """The kind of obstacle that is looked for only where there is no other."""
 BUSY = "busy"
 """The kind of a package of which a busy machine could not tell how it is served."""
-NO_CURE = ("no converter", "load_error", "hooks", "several methods", "state")
-# What cured models come to, as a verb for several.
+NOT_REWRITTEN = ("no converter", "load_error", "hooks", "several methods", "state")
+# What rewritten models come to, as a verb for several.
 BECOMES: Mapping[Migrated, str] = {
     Migrated.READY: "become ready",
     Migrated.DIFFERS: "become convertible, with lists for tuples",
@@ -38,10 +38,10 @@ LACKING = tuple(one.kind for one in LACKS)
 NAMED = 3
 
 
-def is_curable(tried: Tried, model: MigratedModel) -> bool:
+def is_rewritable(tried: Tried, model: MigratedModel) -> bool:
     """Whether a rewrite of ``forward`` may help: it is the conversion itself that has failed."""
     probe = tried.conversion
-    if model.outcome is not Migrated.NOT_CONVERTIBLE or model.kind in NO_CURE or probe is None:
+    if model.outcome is not Migrated.NOT_CONVERTIBLE or model.kind in NOT_REWRITTEN or probe is None:
         return False
     return probe.models[0].outcome is not Outcome.COMPLETED and probe.models[0].phase != wire.LOAD
 
@@ -49,23 +49,23 @@ def is_curable(tried: Tried, model: MigratedModel) -> bool:
 def answers_everything(model: MigratedModel) -> bool:
     """Whether program and package, by themselves, answer every request as TorchScript does, lists for tuples included.
 
-    How the package does beside others, and how fast it is, is part of what the cure comes to.
+    How the package does beside others, and how fast it is, is part of what the fix comes to.
     """
     if model.outcome in (Migrated.READY, *SERVED_BADLY):
         return True
     return (model.outcome, model.kind) in ((Migrated.DIFFERS, LISTS), (Migrated.UNDECIDED, BUSY))
 
 
-def cured_words(models: Sequence[MigratedModel]) -> str:
-    """Return ``freeze ... (7 of 12 models become ready)`` for each cure of these models; empty where none is cured."""
-    names = Counter(model.cured_by for model in models if model.cured_by)
+def rewritten_words(models: Sequence[MigratedModel]) -> str:
+    """Return ``freeze ... (7 of 12 models become ready)`` for each rewrite of these models; empty without any."""
+    names = Counter(model.rewritten_by for model in models if model.rewritten_by)
     parts = [f"{WORDS.get(name, name)} ({_unlocked_by(name, models)})" for name, _ in names.most_common()]
     return f"verified: {'; '.join(parts)}" if parts else ""
 
 
 def _unlocked_by(name: str, models: Sequence[MigratedModel]) -> str:
-    """Return ``7 of 12 models become ready; 1 becomes convertible, with lists for tuples`` of what a rewrite cures."""
-    groups = Counter(becomes(model) for model in models if model.cured_by == name).most_common()
+    """Return ``7 of 12 models become ready; 1 becomes convertible, with lists for tuples`` of one rewrite."""
+    groups = Counter(becomes(model) for model in models if model.rewritten_by == name).most_common()
     phrases = [(str(count), words if count > 1 else _one(words)) for words, count in groups]
     (count, words), *others = phrases
     first = f"{count} of {counted(len(models), 'model')}" if len(models) > 1 else "it"
@@ -77,33 +77,33 @@ def _one(words: str) -> str:
 
 
 def becomes(model: MigratedModel) -> str:
-    """Return what a cured model becomes, as a verb for several."""
-    return BECOMES[model.cured_outcome] if model.cured_outcome is not None else ""
+    """Return what a rewritten model becomes, as a verb for several."""
+    return BECOMES[model.rewritten_outcome] if model.rewritten_outcome is not None else ""
 
 
 def price_words(models: Sequence[MigratedModel]) -> str:
-    """Return what a warm call of what was cured takes beside TorchScript as it is; empty where none was timed.
+    """Return what a warm call of what was rewritten takes beside TorchScript as it is; empty where none was timed.
 
-    Cured by a rewrite, or by a setting of the server where it fails when served. Of several models, those are named
+    Rewritten, or under a setting of the server where it fails when served. Of several models, those are named
     whose interval leaves 1 out; a middle of the others would be one of noise.
     """
-    cured = [(model.model, model.cures[-1].costs) for model in models if model.cured_by]
-    cured += [(model.model, model.costs) for model in models if model.outcome is Migrated.FAILS_SERVED]
-    timed = [(name, cost) for name, costs in cured if (cost := warm_call(costs)) is not None]
+    rewritten = [(model.model, model.rewrites[-1].costs) for model in models if model.rewritten_by]
+    rewritten += [(model.model, model.costs) for model in models if model.outcome is Migrated.FAILS_SERVED]
+    timed = [(name, cost) for name, costs in rewritten if (cost := warm_call(costs)) is not None]
     if not timed:
         return ""
-    alone = f"cured, a warm call takes {_change(timed[0][1])} beside TorchScript"
+    alone = f"rewritten, a warm call takes {_change(timed[0][1])} beside TorchScript"
     price = alone if len(timed) == 1 else _price_of_several(timed)
-    return price if len(timed) == len(cured) else f"{price} ({len(timed)} of {len(cured)} were timed)"
+    return price if len(timed) == len(rewritten) else f"{price} ({len(timed)} of {len(rewritten)} were timed)"
 
 
 def _price_of_several(timed: Sequence[tuple[str, Cost]]) -> str:
     certain = [f"{name} {_change(cost)}" for name, cost in timed if _differs(cost)]
     if not certain:
-        return f"cured, a warm call of none of {len(timed)} certainly differs from that of TorchScript"
+        return f"rewritten, a warm call of none of {len(timed)} certainly differs from that of TorchScript"
     others = len(timed) - len(certain)
     unclear = f"; of {counted(others, 'other')} no difference is certain" if others else ""
-    return f"cured, a warm call takes beside TorchScript: {first_few(certain, NAMED)}{unclear}"
+    return f"rewritten, a warm call takes beside TorchScript: {first_few(certain, NAMED)}{unclear}"
 
 
 def _change(cost: Cost) -> str:
@@ -123,11 +123,11 @@ def says_nothing_of_the_rewrite(model: MigratedModel) -> bool:
     return model.outcome is Migrated.UNDECIDED or model.kind in LACKING
 
 
-def best_refusal(cures: Sequence[ConversionCure]) -> str:
-    """Return why the rewrite that got furthest is no cure, in one line; empty where none was tried."""
-    refused = [cure for cure in cures if cure.reason]
-    converted = [cure for cure in refused if cure.outcome not in (None, Migrated.NOT_CONVERTIBLE)]
-    furthest = converted or [cure for cure in refused if cure.outcome is not None] or refused
+def best_refusal(attempts: Sequence[ConversionRewrite]) -> str:
+    """Return why the rewrite that got furthest does not hold, in one line; empty where none was tried."""
+    refused = [attempt for attempt in attempts if attempt.reason]
+    converted = [attempt for attempt in refused if attempt.outcome not in (None, Migrated.NOT_CONVERTIBLE)]
+    furthest = converted or [attempt for attempt in refused if attempt.outcome is not None] or refused
     return f"{furthest[-1].name}: {furthest[-1].reason}" if furthest else ""
 
 
