@@ -86,6 +86,7 @@ class Explained:
         lines: (label, text) in reading order, for the cell.
         paths: files and folders to look at, relative to the run where they lie in its folder, else whole.
         seconds: what the search took; 0 where nobody measured.
+        patched: the archive with the best rewrite that fixes the cell, a path as ``paths`` has it; empty without one.
     """
 
     cell: str
@@ -96,6 +97,7 @@ class Explained:
     lines: tuple[tuple[str, str], ...] = ()
     paths: tuple[str, ...] = ()
     seconds: float = 0.0
+    patched: str = ""
 
 
 SCHEMA_VERSION = 7

@@ -313,6 +313,8 @@ class Cause:
         evidence: (label, text) lines of the clearest cell, in reading order.
         fix: what takes it away, with its cost, in one sentence; empty where nothing is known.
         fix_verified: whether the fix was tried and answers as the golden does; else it is advice.
+        deploy: what a verified fix puts into production: (where, line to paste) of a setting, (model, patched archive,
+            relative to the run where it lies in its folder) of a rewrite.
         commands: (label, command) pairs to repeat and to search it, whole, to be copied.
     """
 
@@ -326,4 +328,5 @@ class Cause:
     evidence: tuple[tuple[str, str], ...] = ()
     fix: str = ""
     fix_verified: bool = False
+    deploy: tuple[tuple[str, str], ...] = ()
     commands: tuple[tuple[str, str], ...] = ()

@@ -1,5 +1,6 @@
 """From what a search found to what a red cell says of it, and which red cells are worth a search; pure."""
 
+import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
@@ -59,6 +60,7 @@ def by_bisection(cell: str, bisection: Bisection, *, folder: str, seconds: float
         lines=tuple(dict.fromkeys(lines)),
         paths=(*patched, *made[:MOST], _within(folder, "bisect.json")),
         seconds=seconds,
+        patched=_patched(folder, rewrites),
     )
 
 
@@ -106,7 +108,12 @@ def by_mitigations(cell: str, result: MitigationResult, *, path: str) -> Explain
         answer=lines[0][1] if lines else "nothing that was tried mitigates it",
         lines=tuple(lines) or (("tried", why or "no setting that mitigate tried helps"),),
         paths=(path,),
+        patched=_patched(posixpath.dirname(path), rewrites_that_fix(result.rewrites)),
     )
+
+
+def _patched(folder: str, working: Sequence[Rewritten]) -> str:
+    return _within(folder, working[0].artifact) if working and working[0].artifact else ""
 
 
 def with_later(before: Sequence[Explained], later: Sequence[Explained]) -> tuple[Explained, ...]:

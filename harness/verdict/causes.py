@@ -433,7 +433,7 @@ def _cut(text: str) -> str:
 def _cause(key: Key, items: Sequence[_Red], report: RunReport) -> Cause:
     first = items[0]
     statuses = {item.status for item in items}
-    fix, is_verified = _fix(items)
+    fix, is_verified, deploy = _fix(items)
     return Cause(
         id=key.id,
         kind=key.kind,
@@ -445,6 +445,7 @@ def _cause(key: Key, items: Sequence[_Red], report: RunReport) -> Cause:
         evidence=tuple(_evidence(key, first))[:EVIDENCE_LINES],
         fix=fix,
         fix_verified=is_verified,
+        deploy=deploy,
         commands=tuple(_commands(key, items, report)),
     )
 
@@ -485,8 +486,8 @@ def _first(story: Sequence[tuple[str, str]], label: str) -> tuple[str, str] | No
     return next((line for line in story if line[0] == label), None)
 
 
-def _fix(items: Sequence[_Red]) -> tuple[str, bool]:
-    """Return what takes most of the cells away, with its cost, and whether that was tried: advice was not.
+def _fix(items: Sequence[_Red]) -> tuple[str, bool, tuple[tuple[str, str], ...]]:
+    """Return what takes most of the cells away, with its cost, whether that was tried (advice was not), and its files.
 
     A mitigation was verified against the golden outputs. Where the answers were what changed, it says that they are
     the old ones again: somebody may prefer the new ones.
@@ -505,14 +506,19 @@ def _fix(items: Sequence[_Red]) -> tuple[str, bool]:
         many = f" mitigates {len(mitigations[name])} of {len(items)} cells" if len(items) > 1 else ""
         breaks = sorted({model for item in mitigations[name] for model in item.breaks})
         broken = f"; but breaks {', '.join(breaks)}" if breaks else ""
-        return f"{name}{many}{restores}; {cost}{broken}", True
+        paste = tuple(mitigations[name][0].paste.items())
+        return f"{name}{many}{restores}; {cost}{broken}", True, paste
     for item in items:
         lines = [line for explained in item.explained for line in explained.lines]
         for label in ("mitigation", "rewrite"):
             line = _first(lines, label)
             if line is not None:
-                return f"{line[1]}{restores}" if label == "mitigation" else f"rewrite {line[1]}", True
-    return next((known.what_to_do for known in _static(items[0], stopping=True) if known.what_to_do), ""), False
+                if label == "mitigation":
+                    return f"{line[1]}{restores}", True, ()
+                patched = {one.cell.model: told.patched for one in items for told in one.explained if told.patched}
+                return f"rewrite {line[1]}", True, tuple(patched.items())
+    advice = next((known.what_to_do for known in _static(items[0], stopping=True) if known.what_to_do), "")
+    return advice, False, ()
 
 
 def _commands(key: Key, items: Sequence[_Red], report: RunReport) -> Iterator[tuple[str, str]]:

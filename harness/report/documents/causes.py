@@ -1,6 +1,7 @@
 """Causes, of a run, a fleet or a migration: what needs somebody, each told once."""
 
-from collections.abc import Sequence
+import posixpath
+from collections.abc import Iterator, Sequence
 
 from harness.core.outcome import Status
 from harness.core.text import counted, first_few
@@ -19,9 +20,12 @@ from harness.report.document import (
     placed,
 )
 from harness.report.words.phrases import factor_words, shorten
+from harness.serving.settings.paste_lines import CPP, ENVIRONMENT, PYTHON, TRITON
 from harness.verdict.counting import cause_word
 
 MODELS_NAMED = 5
+# Where a setting is made -> what a reader calls it.
+WAYS = {PYTHON: "Python", CPP: "C++", TRITON: "Triton", ENVIRONMENT: "environment"}
 TONES = {
     Status.FAIL: BAD,
     Status.XPASS: BAD,
@@ -60,6 +64,7 @@ def cause_part(
     after: Sequence[Block] = (),
     owners: tuple[str, ...] = (),
     brief: str = "",
+    where: str = "",
 ) -> Part:
     """Return the cause at a place of its list.
 
@@ -67,6 +72,7 @@ def cause_part(
         things: what its models are called here; ``programs``: how many programs they share, where that is known.
         before, after: what stands above its evidence, and below its commands.
         brief: what the first screen of a page says of it where it has no fix.
+        where: the folder of the run, as its reader would type it.
     """
     heading, words = placed(FIRST, at), placed(FIRST + 5, at, 6)
     alone = len(cause.models) == 1 and cause.models[0] not in cause.title
@@ -84,6 +90,7 @@ def cause_part(
         ),
         *(Fact(label, text, words + 105) for label, text in excess),
         *([Fact("fix", cause.fix, words)] if cause.fix else []),
+        *_deploy(cause, where, words),
     ]
     return Part(
         title=f"{cause.models[0]}: {cause.title}" if alone else cause.title,
@@ -98,6 +105,17 @@ def cause_part(
         owners=owners,
         kind="cause",
     )
+
+
+def _deploy(cause: Cause, where: str, importance: int) -> Iterator[Fact]:
+    """Yield what a verified fix puts into production: the first on every console, the others where there is room."""
+    for at, (what, text) in enumerate(cause.deploy):
+        place = importance + 50 * bool(at)
+        if what in WAYS:
+            yield Fact(WAYS[what], text, place, "command")
+        else:
+            path = text if text.startswith("/") else posixpath.normpath(f"{where}/{text}")
+            yield Fact("deploy" if len(cause.deploy) == 1 else f"deploy {what}", path, place, "path")
 
 
 def causes_section(causes: Sequence[Part], *, nothing: str) -> Part:

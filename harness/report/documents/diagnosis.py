@@ -24,7 +24,8 @@ from harness.core.measurement import RatioEstimate
 from harness.core.text import counted, first_few, joined
 from harness.core.verdict import Mitigation
 from harness.report.document import ALWAYS, GOOD, Block, Document, Fact, Part, Row, Table, Verdict, facts
-from harness.serving.settings.paste_lines import CPP, ENVIRONMENT, PYTHON, TRITON
+from harness.report.documents.causes import WAYS
+from harness.serving.settings.paste_lines import ENVIRONMENT
 
 Lines = Iterator[tuple[str, str]]
 MOST_NAMED, MOST_SUSPECTS = 5, 5
@@ -45,7 +46,6 @@ COSTS: Mapping[str, str] = {
     "peak_rss": "memory",
 }
 BRIEF = ("steady", "request", "first_calls", "peak_rss")
-WAYS = {PYTHON: "Python", CPP: "C++", TRITON: "Triton", ENVIRONMENT: "environment"}
 _PATHS = ("archive", "reproducer", "patched", "written")
 """Labels of what is copied whole."""
 

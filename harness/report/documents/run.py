@@ -115,7 +115,8 @@ def run_document(
     parts = (
         Part(title="", blocks=tuple(_head(report, where))),
         causes_section(
-            [_cause(report, cause, at, red) for at, cause in enumerate(report.causes)], nothing=_nothing(report, models)
+            [_cause(report, cause, at, red, where) for at, cause in enumerate(report.causes)],
+            nothing=_nothing(report, models),
         ),
         _models(report, rows),
         _initialization(report),
@@ -208,7 +209,7 @@ def _nothing(report: RunReport, models: Sequence[ModelExcess]) -> str:
     return "Nothing blocks; what is open stands beside." if open_ else "Nothing needs you."
 
 
-def _cause(report: RunReport, cause: Cause, at: int, red: Mapping[str, RedCell]) -> Part:
+def _cause(report: RunReport, cause: Cause, at: int, red: Mapping[str, RedCell], where: str) -> Part:
     """Return one cause; on a page its models are links, and each of its cells says what happened there."""
     changes = {item.cell: item.change for item in report.baseline.changes} if report.baseline is not None else {}
     shown = [red[cell] for cell in cause.cells if cell in red]
@@ -217,7 +218,7 @@ def _cause(report: RunReport, cause: Cause, at: int, red: Mapping[str, RedCell])
     left = f"and {len(shown) - len(cells)} more" if len(shown) > len(cells) else ""
     table = Table(heads=CELL_HEADS, rows=cells, kind="red-cell", left=left)
     fold = Part(title=what, folded=True, importance=ALL, blocks=(table,))
-    return cause_part(cause, at, after=[fold] if cells else [])
+    return cause_part(cause, at, after=[fold] if cells else [], where=where)
 
 
 CELL_HEADS = ("model", "stage", "what happened", "since the baseline")

@@ -6,6 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from harness.report.document import Fact
+from harness.report.documents.causes import cause_part
+
 from harness.checks.outputs.findings import output_findings
 from harness.verdict.counting import exceeded
 from harness.verdict.causes import KINDS, cause_named, causes_of, with_causes
@@ -297,6 +300,36 @@ def test_what_one_setting_mitigates_is_one_cause_with_its_cost() -> None:
         "profiling off mitigates 2 of 2 cells, with the old answers; steady latency +1.0 %"
     )
     assert [cause.fix_verified for cause in report.causes] == [True, False]
+
+
+def test_a_verified_fix_says_what_to_deploy() -> None:
+    paste = {"python": "torch._C._jit_set_profiling_executor(False)", "c++": "getProfilingMode() = false;"}
+    cells = [red(name, "late_divergence", "call 1 differs") for name in ("a", "b")]
+    (switch,) = run_of(cells[:1], mitigations=[replace(mitigated(cells[0]), paste=paste)]).causes
+    assert switch.deploy == tuple(paste.items())
+    told = [
+        Explained(
+            cell=cell.cell,
+            model=cell.model,
+            by="bisect",
+            answer="operator aten::softmax",
+            operators=("aten::softmax",),
+            lines=(("rewrite", "softmax: as exp over its sum"),),
+            patched=f"explained/{cell.model}/{cell.model}.pt",
+        )
+        for cell in cells
+    ]
+    (rewrite,) = with_causes(replace(run_of(cells), explained=tuple(told))).causes
+    assert (rewrite.fix, rewrite.fix_verified) == ("rewrite softmax: as exp over its sum", True)
+    assert rewrite.deploy == (("a", "explained/a/a.pt"), ("b", "explained/b/b.pt"))
+    facts = {
+        fact.label: fact.text for fact in cause_part(rewrite, 0, where="reports/r").blocks if isinstance(fact, Fact)
+    }
+    assert (facts["deploy a"], facts["deploy b"]) == ("reports/r/explained/a/a.pt", "reports/r/explained/b/b.pt")
+    one = cause_part(replace(rewrite, deploy=rewrite.deploy[:1]), 0, where="/runs/r").blocks
+    assert [fact.text for fact in one if isinstance(fact, Fact) and fact.label == "deploy"] == [
+        "/runs/r/explained/a/a.pt"
+    ]
 
 
 def test_what_was_not_reached_belongs_to_what_went_wrong_before() -> None:
