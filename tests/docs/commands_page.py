@@ -12,18 +12,15 @@ PAGE = PROJECT / "docs" / "guide" / "commands.md"
 HEAD = """\
 # Commands
 
-Every command with its `--help`, in the order of `--help`. The sessions `bisect`, `compat`, `doctor`, `gate`,
-`matrix`, `migrate`, `mitigate` and `pack` of `noxfile.py` are the same commands with the gate's own dependencies installed:
-`nox -s compat -- ...` is `python -m harness compat ...`. Where the gate is installed as a package, `torchscript-gate` is
-`python -m harness`.
+Every command, in the order of `--help`. Installed as a package, the gate is `torchscript-gate` in place of
+`python -m harness`. The sessions `bisect`, `compat`, `doctor`, `gate`, `matrix`, `migrate`, `mitigate` and `pack` of
+`noxfile.py` install the gate's dependencies first: `nox -s compat -- ...` is `python -m harness compat ...`.
 
-`--project DIR`, the folder with `pyproject.toml`, goes before the command. Replace words in capitals: `RUN` is the
-folder or the name of a run, or `last`; a `CELL_ID` is at the end of each red cell's `rerun` line.
+`--project DIR`, the folder with `pyproject.toml`, goes before the command. `RUN` is the folder or the name of a run, or
+`last`; a `CELL_ID` is at the end of each red cell's `rerun` line.
 
-Results go to standard output, progress and errors to standard error. On a terminal, lines are as wide as the terminal,
-between 80 and 120 columns (`COLUMNS` overrides that); only paths and commands, which are meant to be copied, may be
-longer. Statuses are coloured on a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`. An error is one line: what is
-wrong; what to do.
+Results go to standard output, progress and errors to standard error. On a terminal, lines are as wide as it, between 80
+and 120 columns (`COLUMNS` overrides that). `NO_COLOR` and `TERM=dumb` switch colours off.
 
 Every command can also end with these exit codes: {always}.
 """

@@ -20,7 +20,7 @@ HELP = CommandHelp(
         ('"models/**/*.pt" --new 2.6.0 --format sarif', "for code scanning on GitHub or GitLab"),
     ),
     "0 all will load, 1 one will not, 4 one could not be read or judged",
-    "guide/own-models.md",
+    "guide/inspect.md",
 )
 
 

@@ -20,7 +20,7 @@ HELP = CommandHelp(
         ("--releases 2.1.2 2.6.0 2.15.0", "the configured models, in every pair of three"),
     ),
     "0 every pair is green, 1 an upgrade breaks something, 4 not decided",
-    "guide/own-models.md",
+    "guide/matrix.md",
 )
 
 

@@ -18,7 +18,7 @@ HELP = CommandHelp(
     "another team can judge a new release without the old one.",
     (("--old 2.1.2 --artifacts models --into bundles", "answered by torch 2.1.2"),),
     "0 every model has its bundle, 3 environment not provisioned, 4 some have none: the output says why",
-    "guide/own-models.md",
+    "guide/golden-records.md",
 )
 
 

@@ -27,15 +27,16 @@ def tell_predicted(plan: Plan, progress: Progress) -> None:
     if not is_known(plan.new):
         return
     registry, memory = known_registry(str(plan.new.release)), CodeMemory()
-    given = [model for model in plan.models if model.given is not None]
-    for model in given[:AT_ONCE]:
-        assert model.given is not None
-        verdict = inspect_file(model.given.path, {"new": registry}, memory, within=model.given.within).verdicts.get(
-            "new"
-        )
+    given = [(model.name, model.given) for model in plan.models if model.given is not None][:AT_ONCE]
+    if given:
+        progress.stage("read", len(given))
+    for name, file in given:
+        inspected = inspect_file(file.path, {"new": registry}, memory, within=file.within)
+        verdict = inspected.verdicts.get("new")
+        progress.step(name)
         if verdict is not None and verdict.prediction is Prediction.FAILS:
             why = next(finding for finding in verdict.findings if finding.weight is Weight.STOPS)
-            progress.note(f"foretold  {model.name} will not load in {plan.new.name}: {why.words}")
+            progress.note(f"foretold  {name} will not load in {plan.new.name}: {why.words}")
 
 
 def tell_expected(facts: WithWorker, effects: Effects) -> None:

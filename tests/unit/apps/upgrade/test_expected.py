@@ -65,4 +65,4 @@ def test_what_will_not_load_is_told_before_anything_is_installed(release: str, t
     )
     plan = replace(planned(models=(*models, declared("m"))), new=EnvSpec(name=f"torch {release}", release=release))
     tell_predicted(plan, Progress(stream))
-    assert stream.getvalue().splitlines() == told
+    assert [line for line in stream.getvalue().splitlines() if line.startswith("foretold")] == told
