@@ -1,6 +1,7 @@
 """``diff``: outputs that were recorded elsewhere, compared."""
 
 import argparse
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def _share(text: str) -> float:
-    share = float(text)
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
     if not 0 < share <= 0.1:
         raise argparse.ArgumentTypeError(f"expected a number above 0 and at most 0.1, got {text}")
     return share

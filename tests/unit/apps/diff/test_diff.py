@@ -40,11 +40,16 @@ def test_outputs_are_compared_by_the_tolerances_of_a_run(
     assert word in capsys.readouterr().out.splitlines()[-1]
 
 
-def test_a_tolerance_that_is_given_takes_the_place_of_the_dtypes(tmp_path: Path) -> None:
+def test_a_tolerance_that_is_given_takes_the_place_of_the_dtypes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     sides = recorded(tmp_path / "old", ranker=X), recorded(tmp_path / "new", ranker=X * 1.005)
     assert [main(["diff", *sides]), main(["diff", *sides, "--tolerance", "1e-2"])] == [1, 0]
-    with pytest.raises(SystemExit):
-        main(["diff", *sides, "--tolerance", "1.5"])
+    for nonsense in ("1.5", "0", "nan", "much"):
+        with pytest.raises(SystemExit) as left:
+            main(["diff", *sides, "--tolerance", nonsense])
+        assert left.value.code == 2
+        assert f"expected a number above 0 and at most 0.1, got {nonsense}" in capsys.readouterr().err
 
 
 def test_two_files_are_of_one_model_whatever_their_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
