@@ -23,6 +23,7 @@ import junitparser
 import pytest
 
 from harness.cli.parser import parser
+from harness.core.cache import CacheCleaning
 from harness.core.fleet import FleetReport
 from harness.core.archive import ArchiveFacts, ArchiveFormat, ArchiveProblem, CodePlace
 from harness.core.releases import ReleaseResult, Conclusion, Ending, FirstBad, ReleaseAnswer
@@ -43,6 +44,7 @@ from harness.report.ci.sarif import render_run_sarif, render_sarif
 from harness.report.ci.spreadsheet import render_csv, render_owners_csv
 from harness.report.json.report import dump_report
 from harness.report.json.results import (
+    dump_cache,
     dump_checkup,
     dump_first_bad,
     dump_fleet,
@@ -52,10 +54,10 @@ from harness.report.json.results import (
     dump_review,
     dump_status,
 )
-from tests.unit.builders.rendered import render_markdown
-from tests.unit.builders.rendered import render_html
-from tests.unit.builders.rendered import render_console
+from tests.unit.builders import caches
 from harness.report.formats import (
+    CACHE,
+    CACHE_CLEANING,
     CHECKUP,
     FIRST_BAD,
     FLEET,
@@ -320,6 +322,11 @@ def _report_json() -> str:
     return dump_report(report()).decode("utf-8", "surrogatepass")
 
 
+def _cleaning() -> CacheCleaning:
+    cache = caches.named(HOSTILE_NAMES)
+    return CacheCleaning(folder=cache.folder, now=cache.now, dry_run=False, removed=cache.entries, kept=cache.entries)
+
+
 FORMATS: dict[tuple[str, str], Format] = {
     ("report", "comment"): Format(lambda: render_comment(report()), _markdown, ()),
     ("report", "csv"): Format(lambda: render_csv(report()), _csv),
@@ -349,6 +356,10 @@ FORMATS: dict[tuple[str, str], Format] = {
     ("migrate", "json"): Format(lambda: dump_migration(hostile_migration()), _json_texts, raw=True),
     ("bisect", "console"): Format(_shown(FIRST_BAD, "console", search), shown=()),
     ("bisect", "json"): Format(lambda: dump_first_bad(search()), _json_texts, raw=True),
+    ("cache status", "json"): Format(lambda: dump_cache(caches.named(HOSTILE_NAMES)), _json_texts, raw=True),
+    ("cache status", "text"): Format(_shown(CACHE, "text", lambda: caches.named(HOSTILE_NAMES)), shown=()),
+    ("cache clean", "json"): Format(lambda: dump_cache(_cleaning()), _json_texts, raw=True),
+    ("cache clean", "text"): Format(_shown(CACHE_CLEANING, "text", _cleaning), shown=()),
     ("fleet plan", "json"): Format(lambda: dump_fleet(fleet_plan(HOSTILE_NAMES)), _json_texts, raw=True),
     ("fleet plan", "text"): Format(_shown(FLEET_PLAN, "text", _plan), shown=()),
     ("fleet report", "csv"): Format(lambda: render_owners_csv(fleet_answer(HOSTILE_NAMES)), _csv),
