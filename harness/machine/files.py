@@ -132,9 +132,9 @@ def locked(path: Path, patience: Patience) -> Iterator[int]:
     """
     lock = os.open(path, (os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT) | os.O_CLOEXEC, 0o644)
     try:
-        if not _taken(lock):
+        if not _try_lock(lock):
             patience.tick()
-            patience.wait_until(lambda: _taken(lock))
+            patience.wait_until(lambda: _try_lock(lock))
         yield lock
     finally:
         os.close(lock)
@@ -160,7 +160,7 @@ def lock_shared(path: Path) -> int | None:
     It ends with the descriptor, which no child inherits. Raises ``OSError``: it cannot be made.
     """
     lock = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    if _taken(lock, fcntl.LOCK_SH):
+    if _try_lock(lock, fcntl.LOCK_SH):
         return lock
     os.close(lock)
     return None
@@ -172,7 +172,7 @@ def lock_alone(path: Path) -> int | None:
     Raises ``OSError``: it cannot be made.
     """
     lock = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    if _taken(lock):
+    if _try_lock(lock):
         return lock
     os.close(lock)
     return None
@@ -184,7 +184,7 @@ def touch(path: Path) -> None:
         os.utime(path)
 
 
-def _taken(lock: int, kind: int = fcntl.LOCK_EX) -> bool:
+def _try_lock(lock: int, kind: int = fcntl.LOCK_EX) -> bool:
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.apps.golden.review import change_of, compare_records
+from harness.apps.golden.review import change_of, compare_records, gravest_first
 from harness.artifacts.golden_index import INDEX
 from harness.artifacts.golden_records import GoldenStore
 from harness.artifacts.output_files import output_files, read_outputs_file
@@ -15,8 +15,6 @@ from harness.core.errors import GoldenError
 from harness.core.golden import RecordChange, RecordDiff, Review
 from harness.core.text import counted
 from harness.project import Project
-
-GRAVEST_FIRST = tuple(RecordChange)
 
 
 def diff(project: Project, old: Path, new: Path, *, tolerance: float | None = None) -> Review:
@@ -40,8 +38,7 @@ def diff(project: Project, old: Path, new: Path, *, tolerance: float | None = No
         diffs.append(_diff(name, pair[0], pair[1], tolerance))
         project.progress.step(name)
     project.progress.finish()
-    diffs.sort(key=lambda item: (GRAVEST_FIRST.index(item.change), item.model))
-    return Review(old=str(old), new=str(new), diffs=tuple(diffs))
+    return Review(old=str(old), new=str(new), diffs=gravest_first(diffs))
 
 
 class _Side:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.apps.golden.review import change_of, compare_records, facts_between
+from harness.apps.golden.review import change_of, compare_records, facts_between, gravest_first
 from harness.apps.report.files import read_report
 from harness.artifacts.golden_index import PROPOSED, RECORDS, locked
 from harness.artifacts.golden_records import ATTRIBUTES, IGNORED, GoldenStore, Why
@@ -42,7 +42,6 @@ from harness.store import probe_files
 from harness.store.run_folder import BASELINES, RunDir, StoredBaseline, find_run
 from harness.worker import wire
 
-GRAVEST_FIRST = tuple(RecordChange)
 NOBODY = "no model is called so any more"
 UNNAMED = "the index does not name it"
 
@@ -156,7 +155,7 @@ def diff(project: Project, models: Sequence[str] = (), since: str | None = None)
     if since is None:
         names = tuple(models) or store.proposed()
         diffs = [_proposal_diff(store, name, reading) for name in names]
-        return Review(old="accepted", new="proposed", diffs=_sorted(diffs))
+        return Review(old="accepted", new="proposed", diffs=gravest_first(diffs))
     before = _earlier(since)
     ours, theirs = store.entries(), before.entries()
     unknown = [name for name in models if name not in ours and name not in theirs]
@@ -168,7 +167,7 @@ def diff(project: Project, models: Sequence[str] = (), since: str | None = None)
         if name not in ours or name not in theirs or ours[name].sha256 != theirs[name].sha256
     )
     diffs = [_diff(name, _accepted(before, name), _accepted(store, name), reading) for name in names]
-    return Review(old=f"accepted in {since}", new="accepted now", diffs=_sorted(diffs))
+    return Review(old=f"accepted in {since}", new="accepted now", diffs=gravest_first(diffs))
 
 
 def status(project: Project) -> GoldenStatus:
@@ -190,7 +189,7 @@ def status(project: Project) -> GoldenStatus:
     return GoldenStatus(
         folder=folder,
         accepted=store.trust(names),
-        waiting=_sorted(waiting),
+        waiting=gravest_first(waiting),
         problems=tuple(problems),
         left_over=useless,
     )
@@ -292,10 +291,6 @@ def _compared(name: str, old: Kept, new: Kept, reading: Reading) -> OutputCompar
         )
     except DecodeError as error:
         raise GoldenError(f"the record of {name} cannot be read: {error}", "propose it again") from error
-
-
-def _sorted(diffs: Sequence[RecordDiff]) -> tuple[RecordDiff, ...]:
-    return tuple(sorted(diffs, key=lambda item: (GRAVEST_FIRST.index(item.change), item.model)))
 
 
 def accept(project: Project, models: Sequence[str], reason: str) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +13,16 @@ from harness.checks.outputs.findings import deciding_rule, error_of
 from harness.checks.outputs.outputs import compare_outputs
 from harness.checks.outputs.tolerances import Precision
 from harness.core.comparison import OutputComparison
-from harness.core.golden import GoldenRecord, RecordChange
+from harness.core.golden import GoldenRecord, RecordChange, RecordDiff
 from harness.core.text import counted, first_few, joined
 
 _MOST_NAMED = 3
+
+
+def gravest_first(diffs: Iterable[RecordDiff]) -> tuple[RecordDiff, ...]:
+    """Return the diffs in the order of ``RecordChange``, those of one change by their models."""
+    changes = list(RecordChange)
+    return tuple(sorted(diffs, key=lambda diff: (changes.index(diff.change), diff.model)))
 
 
 def change_of(comparison: OutputComparison) -> tuple[RecordChange, str]:

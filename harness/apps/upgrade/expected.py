@@ -24,12 +24,11 @@ def tell_predicted(plan: Plan, progress: Progress) -> None:
 
     Only where the table of releases has it, and for so many files as are read in seconds; the run judges all.
     """
-    if not is_known(plan.new):
+    given = [(model.name, model.given) for model in plan.models if model.given is not None][:AT_ONCE]
+    if not given or not is_known(plan.new):
         return
     registry, memory = known_registry(str(plan.new.release)), CodeMemory()
-    given = [(model.name, model.given) for model in plan.models if model.given is not None][:AT_ONCE]
-    if given:
-        progress.stage("read", len(given))
+    progress.stage("read", len(given))
     for name, file in given:
         inspected = inspect_file(file.path, {"new": registry}, memory, within=file.within)
         verdict = inspected.verdicts.get("new")

@@ -128,7 +128,8 @@ def benchmark(facts: Compared, effects: Effects) -> Timed:
         return untimed(facts)
     machine_states: list[MachineState] = []
     planted = _planted_defects(facts)
-    needed_s = _one_round_s(contestants, facts, effects, planted=planted)
+    time_left = _time_left(contestants, facts, effects, facts.plan.settings.latency, new_profile(facts.plan))
+    needed_s = _one_round_s(contestants, time_left, planted)
     if effects.left_s < needed_s:
         not_begun = NotBegun(scenario=TIMING, group="", expected_s=needed_s)
         return untimed(replace(facts, not_begun=(*facts.not_begun, not_begun)))
@@ -200,7 +201,7 @@ def time_for(
     time_left = _time_left(contestants, facts, effects, budget, new_profile(facts.plan))
     allowed_s = _allowed_s(contestants, planted, time_left, budget)
     time = Time(left_s=min(plan.more_s or allowed_s, effects.left_s), is_more=plan.more_s > 0)
-    needed_s = _one_round_s(contestants, facts, effects, planted=planted)
+    needed_s = _one_round_s(contestants, time_left, planted)
     asked = "--more" if time.is_more else "latency.total_s" if budget.total_s is not None else ""
     if asked and needed_s > time.left_s:
         planned = budget.total_s if budget.total_s is not None else 0.0
@@ -213,15 +214,8 @@ def time_for(
     return time
 
 
-def _one_round_s(
-    contestants: Mapping[str, tuple[Artifact, Artifact]],
-    facts: Answered,
-    effects: Effects,
-    *,
-    planted: Collection[str],
-) -> float:
+def _one_round_s(contestants: Collection[str], time_left: TimeLeft, planted: Collection[str]) -> float:
     """Return how long one round of the planted slowdowns and the quickest model takes."""
-    time_left = _time_left(contestants, facts, effects, facts.plan.settings.latency, new_profile(facts.plan))
     cost_s = {name: time_left.cost_s(name, is_first=True) for name in contestants}
     cheapest = min((name for name in contestants if name not in planted), key=lambda name: cost_s[name])
     return time_left.start_s + side_by_side([cost_s[name] for name in (*planted, cheapest)], time_left.lanes)

@@ -60,10 +60,9 @@ def folded(dumps: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     rest: dict[str, Any] = {}
     for release, dump in dumps.items():
         programs = dict(dump["programs"])
-        taken = {name: dump[name] for name in LISTS} | {
-            f"programs.{name}": programs.pop(name) for name in PROGRAM_LISTS
-        }
-        for name, entries in taken.items():
+        shared = {name: dump[name] for name in LISTS}
+        shared |= {f"programs.{name}": programs.pop(name) for name in PROGRAM_LISTS}
+        for name, entries in shared.items():
             for entry in entries:
                 lists.setdefault(name, {}).setdefault(json.dumps(entry), []).append(release)
         rest[release] = {"torch": dump["torch"], "operator_version": dump["operator_version"], "programs": programs}

@@ -1,6 +1,5 @@
 """Causes, of a run, a fleet or a migration: what needs somebody, each told once."""
 
-import posixpath
 from collections.abc import Iterator, Sequence
 
 from harness.core.outcome import Status
@@ -19,7 +18,7 @@ from harness.report.document import (
     commands,
     placed,
 )
-from harness.report.words.phrases import factor_words, shorten
+from harness.report.words.phrases import factor_words, path_in_run, shorten
 from harness.serving.settings.paste_lines import CPP, ENVIRONMENT, PYTHON, TRITON
 from harness.verdict.counting import cause_word
 
@@ -114,8 +113,8 @@ def _deploy(cause: Cause, where: str, importance: int) -> Iterator[Fact]:
         if what in WAYS:
             yield Fact(WAYS[what], text, place, "command")
         else:
-            path = text if text.startswith("/") else posixpath.normpath(f"{where}/{text}")
-            yield Fact("deploy" if len(cause.deploy) == 1 else f"deploy {what}", path, place, "path")
+            label = "deploy" if len(cause.deploy) == 1 else f"deploy {what}"
+            yield Fact(label, path_in_run(where, text), place, "path")
 
 
 def causes_section(causes: Sequence[Part], *, nothing: str) -> Part:

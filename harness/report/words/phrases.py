@@ -4,6 +4,7 @@ Nothing here escapes for a format; ``visible``, of the domain, only makes sure t
 """
 
 import math
+import posixpath
 from collections.abc import Iterator
 
 from harness.core.archive import Reach
@@ -98,6 +99,11 @@ def shorten(text: str, limit: int) -> str:
     head = (limit - 2) // 2
     tail = limit - 3 - head
     return f"{text[:head]}...{text[-tail:]}"
+
+
+def path_in_run(directory: str, path: str) -> str:
+    """Return a path as a reader would type it; that of another run lies beside this one's folder."""
+    return path if path.startswith("/") else posixpath.normpath(f"{directory}/{path}")
 
 
 def ending(path: str, room: int) -> str:

@@ -1,6 +1,5 @@
 """What the report says of a red cell: model, stage, what happened, since when, and how to repeat it."""
 
-import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ from harness.core.text import counted, prose
 from harness.core.verdict import CellVerdict, Finding, Mitigation
 from harness.report.text.sparkline import error_lines
 from harness.report.text.table import TableRow, table_rows
-from harness.report.words.phrases import NO_REASON, STATUS_ORDER, phrase, scenario_words, shorten
+from harness.report.words.phrases import NO_REASON, STATUS_ORDER, path_in_run, phrase, scenario_words, shorten
 from harness.report.words.predictions import Line, static_lines
 from harness.report.words.quantities import limits_of, measured_lines
 from harness.report.words.since import change_of_cell, machine_lines
@@ -163,7 +162,7 @@ def _red_cell(report: RunReport, row: TableRow, cell: CellVerdict, *, reason: st
         evidence=tuple(evidence)[:FINDINGS_SHOWN],
         rerun=rerun_command(report, cell.cell),
         bisect=bisect_command(report, cell),
-        found=tuple(dict.fromkeys(_place(directory, path) for item in explained for path in item.paths)),
+        found=tuple(dict.fromkeys(path_in_run(directory, path) for item in explained for path in item.paths)),
     )
 
 
@@ -192,11 +191,6 @@ def _explained(found: Sequence[Explained], *, known: Sequence[Line]) -> list[Lin
         if label != SINCE and not (static and label == "refused")
     ]
     return list(dict.fromkeys(lines))  # mitigate tells the rewrites of bisect as well
-
-
-def _place(directory: str, path: str) -> str:
-    """Return a path as a reader would type it; that of another run lies beside this one's folder."""
-    return path if path.startswith("/") else posixpath.normpath(f"{directory}/{path}")
 
 
 def _what(cell: CellVerdict, reason: str) -> list[tuple[str, str]]:

@@ -132,8 +132,8 @@ def reason_words(report: RunReport) -> str:
         return reason
     models = {model for cause in causes for model in cause.models}
     verified = sum(cause.fix_verified for cause in causes)
-    some = f"{verified} of them" if verified < len(causes) else "each" if verified > 1 else ""
-    fixes = f", {some} with a verified fix".replace(",  ", " ") if verified else ""
+    which = f", {verified} of them" if verified < len(causes) else ", each" if verified > 1 else ""
+    fixes = f"{which} with a verified fix" if verified else ""
     fails = f"{len(models)} of {counted(len(report.models), 'model')} {'fails' if len(models) == 1 else 'fail'}"
     return f"{fails}, {counted(len(causes), 'cause')}{fixes}; {reason}"
 
