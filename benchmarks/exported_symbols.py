@@ -10,7 +10,6 @@ import re
 import sys
 import urllib.request
 import zipfile
-from typing import Any
 
 import fsspec
 from packaging.version import Version
@@ -23,25 +22,24 @@ SIMPLE = "https://pypi.org/simple/torch/"
 
 
 def wheel_of(release: str) -> str:
-    """Return the address of the wheel for Linux on x86-64, of the newest Python that all of its minor releases have."""
+    """Return the address of the wheel for Linux on x86-64 and Python 3.11, the newest that all known releases have."""
     asked = urllib.request.Request(SIMPLE, headers={"Accept": "application/vnd.pypi.simple.v1+json"})
     with urllib.request.urlopen(asked) as answer:
         files = json.load(answer)["files"]
-    name = re.compile(rf"torch-{re.escape(release)}(-\d+)?-cp31[0-3]-cp31[0-3]-manylinux.*x86_64\.whl")
-    return str(max(file["url"] for file in files if name.fullmatch(file["filename"])))
+    name = re.compile(rf"torch-{re.escape(release)}(-\d+)?-cp311-cp311-manylinux.*x86_64\.whl")
+    return str(next(file["url"] for file in files if name.fullmatch(file["filename"])))
 
 
 def asked(release: str) -> LibTorch:
     """Read the libraries in the wheel of ``release``."""
     with fsspec.open(wheel_of(release), block_size=2**24).open() as stream, zipfile.ZipFile(stream) as wheel:
         members = [name for name in wheel.namelist() if re.fullmatch(r"torch/lib/lib.*\.so[.\d]*", name)]
-        return of_libraries(
-            release, [shared_objects.read(io.BytesIO(wheel.read(name)), name) for name in members]
-        )
+        return of_libraries(release, [shared_objects.read(io.BytesIO(wheel.read(name)), name) for name in members])
 
 
 def main() -> None:
-    releases: dict[str, Any] = dict(known_symbols.releases()) if known_symbols.FILE.exists() else {}
+    names = known_symbols.known() if known_symbols.FILE.exists() else ()
+    releases = {name: known_symbols.release(name) for name in names}
     for release in sys.argv[1:]:
         releases[release] = asked(release)
         print(release, len(releases[release].exported), flush=True)

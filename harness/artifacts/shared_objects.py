@@ -17,7 +17,9 @@ from harness.core.errors import ConfigError
 
 MAGIC = b"\x7fELF"
 # Elf64_Sym of the System V ABI.
-SYMBOL = np.dtype([("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")])
+SYMBOL = np.dtype(
+    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
+)
 GLOBAL, WEAK, UNIQUE = 1, 2, 10
 FUNCTION = 2
 DEFAULT, PROTECTED = 0, 3
@@ -30,12 +32,12 @@ class SharedObject:
     Attributes:
         name: its SONAME, else its file's name; ``file``: where it lies.
         needed: names of the libraries that the loader brings with it, in their order.
-        run_path: folders in which the loader looks for those, ``$ORIGIN`` as it stands; ``overrides``: whether they come
-            before ``LD_LIBRARY_PATH`` (DT_RPATH without DT_RUNPATH).
+        run_path: folders in which the loader looks for those, ``$ORIGIN`` as it stands; ``overrides``: whether before
+            those of ``LD_LIBRARY_PATH`` (DT_RPATH without DT_RUNPATH).
         undefined: mangled names that another library must define; ``optional``: those that may stay undefined (weak).
         exported: mangled names that others can link to; ``strong``: those of functions that are defined once in a
             program, so not inline and no template's.
-        versions: library -> symbol versions that are needed of it, as ``GLIBC_2.28``; ``provided``: those that it defines.
+        versions: library -> symbol versions that are needed of it, as ``GLIBC_2.28``; ``provided``: its own.
     """
 
     name: str
@@ -70,7 +72,9 @@ def read_file(path: Path) -> SharedObject:
         with path.open("rb") as stream:
             return read(stream, str(path))
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}", "name an executable or a shared library") from None
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror}", "name an executable or a shared library"
+        ) from None
 
 
 def read(stream: BinaryIO, file: str) -> SharedObject:
@@ -81,10 +85,12 @@ def read(stream: BinaryIO, file: str) -> SharedObject:
         if dynamic is None:
             raise ConfigError(
                 f"{file} is no executable or library that loads others: it has no dynamic section",
-                "name the server's executable, or the .so of a custom operator; object files and archives are linked later",
+                "name the server's executable, or the .so of a custom operator; object files are linked later",
             )
         if elf.elfclass != 64 or not elf.little_endian:
-            raise ConfigError(f"{file} is for a {elf.elfclass}-bit machine: LibTorch is for 64 bits", "name another file")
+            raise ConfigError(
+                f"{file} is for a {elf.elfclass}-bit machine: LibTorch is for 64 bits", "name another file"
+            )
         return _read(elf, dynamic, file)
     except (ELFError, ValueError, IndexError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is no whole ELF file: {error}", "name an executable or a shared library") from None
@@ -104,7 +110,9 @@ def _read(elf: ELFFile, dynamic: Any, file: str) -> SharedObject:
         run_path=tuple(part for text in tags.get("runpath", tags.get("rpath", ())) for part in text.split(":") if part),
         overrides="runpath" not in tags,
         versions=dict(_versions(elf.get_section_by_name(".gnu.version_r"))),
-        provided=tuple(version for _, names in _versions(elf.get_section_by_name(".gnu.version_d")) for version in names),
+        provided=tuple(
+            version for _, names in _versions(elf.get_section_by_name(".gnu.version_d")) for version in names
+        ),
         **symbols,
     )
 
@@ -115,7 +123,9 @@ def _symbols(elf: ELFFile) -> dict[str, frozenset[str]]:
         return {}
     symbols, text = np.frombuffer(table.data(), SYMBOL), texts.data()
     binding, kind, visibility = symbols["info"] >> 4, symbols["info"] & 15, symbols["other"] & 3
-    linkable = np.isin(binding, (GLOBAL, WEAK, UNIQUE)) & np.isin(visibility, (DEFAULT, PROTECTED)) & (symbols["name"] > 0)
+    linkable = (
+        np.isin(binding, (GLOBAL, WEAK, UNIQUE)) & np.isin(visibility, (DEFAULT, PROTECTED)) & (symbols["name"] > 0)
+    )
     defined = linkable & (symbols["section"] != 0)
     missing = linkable & (symbols["section"] == 0)
     return {

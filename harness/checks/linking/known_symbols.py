@@ -1,14 +1,17 @@
 """What LibTorch of known releases exports, as the wheels on the package index said: nothing is installed to know it.
 
 ``known_symbols.xz`` beside this file is written by ``benchmarks/exported_symbols.py``: a line of JSON with what each
-release brings and needs, then a line per symbol, ``NAME EXPORTED DEFINED``: in which releases, a bit each from the first on.
+release brings and needs, then a line per symbol, ``NAME EXPORTED DEFINED``: in which releases, a bit each, the first
+release's the lowest, in hexadecimal digits.
 """
 
 import functools
 import json
 import lzma
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from harness.checks.linking.libtorch import LibTorch
 
@@ -16,39 +19,58 @@ FILE = Path(__file__).with_suffix(".xz")
 
 
 @functools.cache
-def _table() -> tuple[dict[str, dict[str, object]], tuple[str, ...]]:
-    head, *lines = lzma.decompress(FILE.read_bytes()).decode().splitlines()
-    return json.loads(head), tuple(lines)
+def _heads() -> dict[str, dict[str, Any]]:
+    with lzma.open(FILE) as stream:
+        heads: dict[str, dict[str, Any]] = json.loads(stream.readline())
+    return heads
+
+
+@functools.cache
+def _masks() -> Mapping[str, tuple[int, int]]:
+    """Return symbol -> the releases that export it, and those that define it, a bit each."""
+    lines = lzma.decompress(FILE.read_bytes()).decode().split("\n")[1:]
+    parts = (line.split(" ") for line in lines)
+    return {name: (int(exported, 16), int(defined, 16)) for name, exported, defined in parts}
 
 
 def known() -> tuple[str, ...]:
     """Return the releases that the index has, in the order of their appearance."""
-    return tuple(_table()[0])
+    return tuple(_heads())
 
 
-@functools.cache
-def releases() -> Mapping[str, LibTorch]:
-    """Return all of them, by release."""
-    heads, lines = _table()
-    exported: list[set[str]] = [set() for _ in heads]
-    defined: list[set[str]] = [set() for _ in heads]
-    for line in lines:
-        name, *masks = line.split(" ")
-        for places, mask in zip((exported, defined), masks, strict=True):
-            bits = int(mask, 16)
-            while bits:
-                place = bits.bit_length() - 1
-                places[place].add(name)
-                bits ^= 1 << place
-    return {
-        release: LibTorch(
-            name=release,
-            exported=frozenset(exported[place]),
-            defined=frozenset(defined[place]),
-            **{key: tuple(value) if isinstance(value, list) else value for key, value in head.items()},  # type: ignore[arg-type]
-        )
-        for place, (release, head) in enumerate(heads.items())
-    }
+def release(name: str) -> LibTorch:
+    """Return what one of them exports, needs and brings."""
+    bit = 1 << known().index(name)
+    head = _heads()[name]
+    return LibTorch(
+        name=name,
+        brings=tuple(head["brings"]),
+        needs=tuple(head["needs"]),
+        exported=frozenset(symbol for symbol, (exported, _) in _masks().items() if exported & bit),
+        defined=frozenset(symbol for symbol, (_, defined) in _masks().items() if defined & bit),
+        versions=head["versions"],
+    )
+
+
+def having(symbols: Iterable[str]) -> tuple[str, ...]:
+    """Return the releases that export all of these symbols."""
+    common = -1
+    for symbol in symbols:
+        common &= _masks().get(symbol, (0, 0))[0]
+    return tuple(name for place, name in enumerate(known()) if common >> place & 1)
+
+
+def closest(symbols: Iterable[str]) -> str | None:
+    """Return the release that exports most of these symbols, the oldest of several; None: none exports any."""
+    counts = Counter(name for symbol in symbols for name in having([symbol]))
+    return max(known(), key=lambda name: counts[name]) if counts else None
+
+
+def lost_in(symbol: str) -> str:
+    """Return the first release without a symbol that the ones before it have; empty where none is known."""
+    exported, _ = _masks().get(symbol, (0, 0))
+    places = range(exported.bit_length(), len(known()))
+    return known()[places[0]] if exported and places else ""
 
 
 def write(known: Mapping[str, LibTorch]) -> None:

@@ -59,7 +59,8 @@ def of_libraries(name: str, libraries: Iterable[SharedObject]) -> LibTorch:
         symbol
         for library in libraries
         for symbol in library.exported
-        if is_api(symbol) and (symbol in library.strong or not symbol.startswith(("_ZNSt", "_ZNKSt", "_ZTISt", "_ZTVSt")))
+        if is_api(symbol)
+        and (symbol in library.strong or not symbol.startswith(("_ZNSt", "_ZNKSt", "_ZTISt", "_ZTVSt")))
     }
     # CUDA kernels are thousands of templates that no server names.
     cuda = {symbol for library in libraries if "cuda" in library.name for symbol in library.exported - library.strong}
