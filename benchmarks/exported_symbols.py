@@ -4,7 +4,6 @@
 (in parts: nothing is installed) and adds it to the index or replaces what it had of that release.
 """
 
-import io
 import json
 import re
 import sys
@@ -14,9 +13,9 @@ import zipfile
 import fsspec
 from packaging.version import Version
 
-from harness.artifacts import shared_objects
+from harness.apps.link_check.link_check import of_wheel
 from harness.checks.linking import known_symbols
-from harness.checks.linking.libtorch import LibTorch, of_libraries
+from harness.checks.linking.libtorch import LibTorch
 
 SIMPLE = "https://pypi.org/simple/torch/"
 
@@ -31,10 +30,9 @@ def wheel_of(release: str) -> str:
 
 
 def asked(release: str) -> LibTorch:
-    """Read the libraries in the wheel of ``release``."""
+    """Read the libraries and headers in the wheel of ``release``."""
     with fsspec.open(wheel_of(release), block_size=2**24).open() as stream, zipfile.ZipFile(stream) as wheel:
-        members = [name for name in wheel.namelist() if re.fullmatch(r"torch/lib/lib.*\.so[.\d]*", name)]
-        return of_libraries(release, [shared_objects.read(io.BytesIO(wheel.read(name)), name) for name in members])
+        return of_wheel(release, wheel)
 
 
 def main() -> None:

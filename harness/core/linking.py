@@ -6,9 +6,13 @@ from enum import StrEnum
 
 
 class SymbolChange(StrEnum):
-    """What the new release has in place of a symbol that is missing there, from the mildest on."""
+    """What the new release has in place of a symbol that is missing there, from the mildest on.
+
+    With the first three the source may well stay as it is: the compiler tells.
+    """
 
     OTHER_ABI = "same meaning, other ABI"
+    DECLARED = "in the headers only"
     ADDED_PARAMETERS = "more parameters"
     OTHER_PARAMETERS = "other parameters"
     MOVED = "another namespace"

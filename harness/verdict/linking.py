@@ -2,11 +2,13 @@
 
 from harness.core.linking import LinkedBinary, LinkOutcome, SymbolChange
 
+COMPILES_AGAIN = {SymbolChange.OTHER_ABI, SymbolChange.DECLARED, SymbolChange.ADDED_PARAMETERS}
+
 
 def outcome_of(binary: LinkedBinary) -> LinkOutcome:
     """Return the gravest that its symbols and libraries ask for."""
     changes = {missing.change for missing in binary.missing}
-    if changes - {SymbolChange.OTHER_ABI, SymbolChange.ADDED_PARAMETERS}:
+    if changes - COMPILES_AGAIN:
         return LinkOutcome.CHANGE_SOURCE
     if binary.unresolved or any(note.stops for note in binary.notes):
         return LinkOutcome.UNRESOLVED

@@ -1,5 +1,6 @@
 """Reads binaries and two LibTorches, and says what has to be done with each binary."""
 
+import functools
 import io
 import re
 import zipfile
@@ -9,6 +10,7 @@ from pathlib import Path
 from harness.artifacts.shared_objects import SharedObject, is_elf, read, read_file
 from harness.checks.linking import known_symbols
 from harness.checks.linking.check import check_binary, check_image, interface, uses_libtorch
+from harness.checks.linking.headers import FOLDERS, Headers, texts_below
 from harness.checks.linking.libtorch import LibTorch, of_libraries
 from harness.checks.linking.loader import LIBTORCH, Loader, binaries_in
 from harness.core.errors import ConfigError
@@ -17,8 +19,9 @@ from harness.project import Project
 from harness.verdict.linking import outcome_of
 
 # Where LibTorch's libraries lie below what users name: its zip, site-packages/torch, an environment, an image.
-FOLDERS = (".", "lib", "torch/lib", "lib/python*/site-packages/torch/lib", "usr/local/lib", "opt/libtorch/lib")
+PLACES = (".", "lib", "torch/lib", "lib/python*/site-packages/torch/lib", "usr/local/lib", "opt/libtorch/lib")
 LIBRARY = re.compile(r"lib(?:torch|c10|caffe2|shm|gomp|omp|iomp5|nvfuser|cud|cublas)[\w+-]*\.so[.\d]*")
+HEADER = re.compile(rf"torch/include/(?:{'|'.join(FOLDERS)})/.*\.h")
 IN_A_WHEEL = re.compile(r"torch/lib/lib[^/]*\.so[.\d]*")
 
 
@@ -107,23 +110,37 @@ def side(name: str) -> LibTorch:
 
 
 def _of_folder(path: Path) -> LibTorch:
-    folders = [folder for pattern in FOLDERS for folder in (path.glob(pattern) if pattern != "." else (path,))]
+    folders = [folder for pattern in PLACES for folder in (path.glob(pattern) if pattern != "." else (path,))]
     folder = next((folder for folder in folders if (folder / LIBTORCH).exists()), None)
     if folder is None:
         raise ConfigError(
             f"{path} has no {LIBTORCH}", "name LibTorch's folder: the unpacked zip, or site-packages/torch"
         )
+    include = next((place for place in (folder.parent / "include", folder / "include") if place.is_dir()), None)
     files = sorted(file for file in folder.iterdir() if LIBRARY.fullmatch(file.name) and is_elf(file))
-    return of_libraries(str(path), [read_file(file) for file in files])
+    headers = functools.cache(lambda: Headers(texts_below(include) if include is not None else ()))
+    return of_libraries(str(path), map(read_file, files), lambda symbol: headers().declare(symbol))
 
 
 def _of_wheel(path: Path) -> LibTorch:
     try:
         with zipfile.ZipFile(path) as wheel:
-            members = [name for name in wheel.namelist() if IN_A_WHEEL.fullmatch(name)]
-            libraries = [read(io.BytesIO(wheel.read(name)), f"{path}: {name}") for name in members]
+            return of_wheel(path.name, wheel)
     except (zipfile.BadZipFile, OSError) as error:
         raise ConfigError(f"{path} is no wheel: {error}", "name a wheel of torch for Linux") from None
+
+
+def of_wheel(name: str, wheel: zipfile.ZipFile) -> LibTorch:
+    """Read the libraries and headers in an open wheel of torch.
+
+    Raises:
+        ConfigError: it has none.
+    """
+    members = wheel.namelist()
+    libraries = [
+        read(io.BytesIO(wheel.read(member)), f"{name}: {member}") for member in members if IN_A_WHEEL.fullmatch(member)
+    ]
     if not libraries:
-        raise ConfigError(f"{path} has no libraries of LibTorch", "name a wheel of torch for Linux")
-    return of_libraries(path.name, libraries)
+        raise ConfigError(f"{name} has no libraries of LibTorch", "name a wheel of torch for Linux")
+    headers = Headers(wheel.read(member).decode("utf-8", "replace") for member in members if HEADER.fullmatch(member))
+    return of_libraries(name, libraries, headers.declare)

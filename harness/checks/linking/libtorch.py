@@ -1,7 +1,7 @@
 """The libraries of one LibTorch, taken together: what they export, what they need and what they bring."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from harness.artifacts.shared_objects import SharedObject
@@ -25,6 +25,7 @@ class LibTorch:
         needs: libraries that it needs and does not bring: the system's, and CUDA's.
         exported: mangled names of PyTorch's own interface; ``defined``: those of all strong functions, also of what is
             linked into it (protobuf, glog, Sleef), without MKL's.
+        declares: whether its headers name a symbol, by its mangled name; always False where it has none.
         versions: the highest version of the system's symbols that it needs: ``{"GLIBC": "2.28"}``.
     """
 
@@ -33,6 +34,7 @@ class LibTorch:
     needs: tuple[str, ...]
     exported: frozenset[str]
     defined: frozenset[str]
+    declares: Callable[[str], bool] = lambda _: False
     versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -46,8 +48,10 @@ def is_api(name: str) -> bool:
     return API.match(name) is not None
 
 
-def of_libraries(name: str, libraries: Iterable[SharedObject]) -> LibTorch:
-    """Take the libraries of a folder together.
+def of_libraries(
+    name: str, libraries: Iterable[SharedObject], declares: Callable[[str], bool] = lambda _: False
+) -> LibTorch:
+    """Take the libraries of a folder together, and its headers.
 
     Of inline functions and templates (weak symbols) those outside of PyTorch's namespaces are left out: who uses
     ``std::vector<at::Tensor>`` has it compiled in.
@@ -70,6 +74,7 @@ def of_libraries(name: str, libraries: Iterable[SharedObject]) -> LibTorch:
         needs=tuple(sorted({needed for library in libraries for needed in library.needed} - {*brings})),
         exported=frozenset(api - cuda),
         defined=frozenset(strong),
+        declares=declares,
         versions=highest(library.versions for library in libraries),
     )
 

@@ -42,6 +42,8 @@ class Successors:
     def _of(self, symbol: str) -> MissingSymbol:
         text = demangled(symbol)
         change, successors = self._successors(text)
+        if change in (SymbolChange.GONE, SymbolChange.MOVED) and self._new.declares(symbol):
+            change, successors = SymbolChange.DECLARED, ()
         return MissingSymbol(
             symbol=symbol,
             text=text,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import quote
 
 from harness import __version__
-from harness.core.linking import LinkCheck, SymbolChange
+from harness.core.linking import LinkCheck
 from harness.core.outcome import Decision, Status
 from harness.core.prediction import InspectedFile, Inspection, StaticFinding, StaticVerdict, Weight
 from harness.core.report import RunReport
@@ -21,6 +21,7 @@ from harness.report.ci.checks import declared, file_and_line
 from harness.report.json.text import json_text
 from harness.report.words.phrases import NO_REASON
 from harness.report.words.summary import headline
+from harness.verdict.linking import COMPILES_AGAIN
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {Weight.STOPS: "error", Weight.DOUBT: "warning", Weight.WARNING: "warning", Weight.NOTE: "note"}
@@ -72,7 +73,7 @@ def render_link_sarif(check: LinkCheck, *, most_results: int = MOST_RESULTS) -> 
         _in_file(
             binary.file,
             missing.change.name.lower(),
-            "warning" if missing.change in (SymbolChange.OTHER_ABI, SymbolChange.ADDED_PARAMETERS) else "error",
+            "warning" if missing.change in COMPILES_AGAIN else "error",
             f"LibTorch {check.new} does not export {missing.text}: {missing.change}"
             + "".join(f"; it has {successor}" for successor in missing.successors),
             fingerprint=missing.symbol,

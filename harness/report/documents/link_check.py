@@ -38,6 +38,7 @@ STABLE = "all that it needs is the stable C interface, which PyTorch keeps"
 MACRO = "behind a macro on TORCH_VERSION_MAJOR and TORCH_VERSION_MINOR"
 ADVICE = {
     SymbolChange.OTHER_ABI: "compile again: the source reads the same in both",
+    SymbolChange.DECLARED: "compile again: most likely inline since, else the compiler or the linker says so",
     SymbolChange.ADDED_PARAMETERS: "compile again: most of what PyTorch adds has a default, else the compiler says so",
     SymbolChange.OTHER_PARAMETERS: f"write the other parameters, {MACRO}",
     SymbolChange.MOVED: f"write the other name, {MACRO}",
@@ -143,12 +144,12 @@ def _missing(binary: LinkedBinary) -> Iterator[Part]:
 
 
 def _symbols(lost: Sequence[MissingSymbol], change: SymbolChange) -> Iterator[Block]:
-    if change is SymbolChange.GONE:
+    if change in (SymbolChange.GONE, SymbolChange.DECLARED):
         rows = tuple(
             Row(cells=(missing.since or "-", brief(missing.text)), importance=_importance(place))
             for place, missing in enumerate(lost)
         )
-        yield Table(heads=("since", "gone"), rows=rows, noun="symbol")
+        yield Table(heads=("since", "symbol"), rows=rows, noun="symbol")
     elif change is SymbolChange.OTHER_ABI:  # the two differ in nothing that a source would show
         names = list(dict.fromkeys(split(brief(missing.text))[0] for missing in lost))
         more = f" and {len(names) - MOST_ROWS} more" if len(names) > MOST_ROWS else ""

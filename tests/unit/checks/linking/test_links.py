@@ -28,6 +28,7 @@ int parse(int);
 int by_value(std::string);
 int scale(int);
 int dropped(int);
+int inlined(int);
 int hidden(int);
 int kept(int);
 int moved(c10::Device*);
@@ -40,7 +41,7 @@ NEW = (
     .replace("int parse(int);", "int parse(int, bool);")
     .replace("by_value(std::string)", "by_value(const std::string&)")
     .replace("int scale(int);", "int scale(double);")
-    .replace("int dropped(int);", "")
+    .replace("int dropped(int);\nint inlined(int);\n", "")
     .replace("int hidden(int);", '__attribute__((visibility("hidden"))) int hidden(int);')
     .replace("int moved(c10::Device*);\n}}", "}}\nnamespace torch { namespace stable { int moved(c10::Device*); }}\n")
 )
@@ -85,6 +86,9 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
 @pytest.fixture(scope="module")
 def releases(compiled: Compile) -> Mapping[str, LibTorch]:
     flags = ("-shared", "-Wl,-soname,libtorch_cpu.so")
+    header = compiled("new/lib/libtorch_cpu.so", _defined(NEW), *flags).parents[1] / "include" / "torch" / "jit.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("namespace torch::jit { inline int inlined(int) { return 1; } /* int dropped(int); */ }\n")
     return {
         "old": side(str(compiled("old/lib/libtorch_cpu.so", _defined(OLD), *flags).parents[1])),
         "new": side(str(compiled("new/lib/libtorch_cpu.so", _defined(NEW), *flags).parents[1])),
@@ -111,6 +115,7 @@ PLANTED = {
     "added": ("return torch::jit::parse(1);", SymbolChange.ADDED_PARAMETERS, LinkOutcome.RECOMPILE),
     "parameters": ("return torch::jit::scale(1);", SymbolChange.OTHER_PARAMETERS, LinkOutcome.CHANGE_SOURCE),
     "moved": ("return torch::jit::moved(nullptr);", SymbolChange.MOVED, LinkOutcome.CHANGE_SOURCE),
+    "inlined": ("return torch::jit::inlined(1);", SymbolChange.DECLARED, LinkOutcome.RECOMPILE),
     "dropped": ("return torch::jit::dropped(1);", SymbolChange.GONE, LinkOutcome.CHANGE_SOURCE),
     "hidden": ("return torch::jit::hidden(1);", SymbolChange.GONE, LinkOutcome.CHANGE_SOURCE),
 }
@@ -124,7 +129,7 @@ def test_what_the_new_release_has_in_place_of_a_symbol_decides(
     checked = _checked(_server(compiled, name, body), releases)
     assert [missing.change for missing in checked.missing] == [change]
     assert outcome_of(checked) is outcome
-    assert bool(checked.missing[0].successors) is (change is not SymbolChange.GONE)
+    assert bool(checked.missing[0].successors) is (change not in (SymbolChange.GONE, SymbolChange.DECLARED))
 
 
 def test_a_binary_whose_symbols_are_all_there_links(compiled: Compile, releases: Mapping[str, LibTorch]) -> None:
