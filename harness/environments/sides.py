@@ -85,7 +85,8 @@ def _spec_and_options(
     where = written if text == table.get(side) else f"command line: --{side}"
     kind = RELEASE._replace(expected="a torch release such as 2.6.0")  # a shell takes its quotes away
     release = _in_full(kind.read(text, f"{where}: no --env NAME=PYTHON has this name"))
-    return EnvSpec(name=f"torch {release}", release=release), _environment_options(environments, release, place)
+    spec = EnvSpec(name=f"torch {release}", release=release, torch_backend=settings.torch_backend)
+    return spec, _environment_options(environments, release, place)
 
 
 def direction_of(old_release: str | None, new_release: str | None) -> Literal["backward", "forward"]:
