@@ -270,7 +270,6 @@ TOP: Final = Table(
     {
         "old": TEXT,
         "new": TEXT,
-        "torch_backend": TORCH_BACKEND,
         "device": DEVICE,
         "jobs": Kind('a whole number >= 1, or "auto"', Annotated[int, Meta(ge=1)] | Literal["auto"]),
         "init_threads": SEVERAL,
@@ -291,6 +290,7 @@ TOP: Final = Table(
         "fixtures": TEXT,
         "artifacts": TEXTS,
         "releases": Kind('a list of torch releases such as ["2.6.0"]', tuple[ReleaseText, ...]),
+        "torch_backend": TORCH_BACKEND,
         "environments": Table(ENVIRONMENT, Table(ENVIRONMENT), RELEASE),
         "serving": Table({**SERVING, "groups": Table({}, TEXT), "profiles": Table({}, Table(SERVING))}),
         "devices": Table({}, Table(DEVICE_KEYS), DEVICE),

@@ -60,7 +60,8 @@ def env_spec(
     used = {*wanted, *(name for text in wanted.values() for name in _names_of(text))}
     names = {side, *_names_of(text)}
     loaded = libraries_of(configured, libraries, names=names, used=used, project=project)
-    return replace(spec, libraries=loaded, **options)
+    backend = settings.torch_backend if spec.release is not None else spec.torch_backend
+    return replace(spec, torch_backend=backend, libraries=loaded, **options)
 
 
 def _names_of(text: str) -> set[str]:
@@ -85,8 +86,7 @@ def _spec_and_options(
     where = written if text == table.get(side) else f"command line: --{side}"
     kind = RELEASE._replace(expected="a torch release such as 2.6.0")  # a shell takes its quotes away
     release = _in_full(kind.read(text, f"{where}: no --env NAME=PYTHON has this name"))
-    spec = EnvSpec(name=f"torch {release}", release=release, torch_backend=settings.torch_backend)
-    return spec, _environment_options(environments, release, place)
+    return EnvSpec(name=f"torch {release}", release=release), _environment_options(environments, release, place)
 
 
 def direction_of(old_release: str | None, new_release: str | None) -> Literal["backward", "forward"]:

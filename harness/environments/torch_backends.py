@@ -65,9 +65,11 @@ def common_build(specs: Sequence[EnvSpec], builder: EnvironmentBuilder, *, limit
     # The registry has builds for CPUs where the processor is another one.
     if platform.machine() != "x86_64" or gpu.without_asking().nodes:
         return DEFAULT_BACKEND
-    if any(_has_cuda(spec, builder) for spec in specs if spec not in open_):
+    if any(_has_cuda(spec) for spec in specs if spec not in open_):
         return DEFAULT_BACKEND
-    for_cpu, as_before = ([replace(spec, torch_backend=kind) for spec in open_] for kind in (CPU_BACKEND, DEFAULT_BACKEND))
+    for_cpu, as_before = (
+        [replace(spec, torch_backend=kind) for spec in open_] for kind in (CPU_BACKEND, DEFAULT_BACKEND)
+    )
     for ready in (for_cpu, as_before):
         if all(map(builder.is_ready, ready)):
             return ready[0].torch_backend
@@ -75,7 +77,7 @@ def common_build(specs: Sequence[EnvSpec], builder: EnvironmentBuilder, *, limit
     names = " and ".join(spec.name for spec in open_)
     if configured == DEFAULT_BACKEND:
         builder.note(
-            f"{names}: from the configured index; set torch_backend = \"cpu\" under [tool.compat] "
+            f'{names}: from the configured index; set torch_backend = "cpu" under [tool.compat] '
             f"for builds without CUDA from {PYTORCH_INDEX}/cpu"
         )
     if configured != AUTO_BACKEND:
@@ -111,7 +113,7 @@ def _asked(for_cpu: Sequence[EnvSpec], names: str, builder: EnvironmentBuilder, 
     return DEFAULT_BACKEND
 
 
-def _has_cuda(spec: EnvSpec, builder: EnvironmentBuilder) -> bool:
+def _has_cuda(spec: EnvSpec) -> bool:
     if spec.interpreter is not None:
         wheel = wheel_beside(spec.interpreter)
     elif spec.torch_backend == DEFAULT_BACKEND and "+" not in (spec.release or ""):

@@ -7,13 +7,14 @@ question does not come up there.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from harness.apps.doctor.facts import Disk, Host, Tools
 from harness.checks.latency.machine import STOLEN_LIMIT
 from harness.core.environment import CPU_ENVIRONMENT_BYTES, ENVIRONMENT_BYTES
 from harness.core.machine import CheckStatus, MachineCheck
-from harness.environments.candidate_facts import Candidate
+from harness.environments.candidate_facts import Candidate, Wheel
 from harness.environments.cuda_support import LINK_THEM, gpu_trouble, is_older, minimal_driver, runs_on
 
 GB = 1e9
@@ -409,7 +410,7 @@ CHECKS = (
         source="the folder of the environments",
         limit=(
             f"{ENVIRONMENT_BYTES / GB:.0f} GB for each that is to be built, "
-            f"{CPU_ENVIRONMENT_BYTES / GB:.1f} GB without CUDA, and writable"
+            f"{CPU_ENVIRONMENT_BYTES / GB:g} GB without CUDA, and writable"
         ),
         problems={
             "read-only": Problem(
