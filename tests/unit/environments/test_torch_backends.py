@@ -1,23 +1,24 @@
 """Which build of torch is taken: the real installers ask indexes of ours, under the addresses of the real ones."""
 
+import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from harness.core.environment import AUTO_BACKEND, EnvSpec
 from harness.core.machine import Gpus
-from harness.environments import torch_backends
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.installer import find_uv
 from harness.environments.pythons import OWN_PYTHON
 from harness.environments.torch_backends import common_build, with_common_build
+from harness.machine import gpu
 from tests.programs.package_indexes import MIRROR, PYPI, PYTORCH, Indexes, serving
 
 CPU_PAGE, REGISTRY_PAGE = "/whl/cpu/torch/", "/simple/torch/"
 PAIR = ("2.1.2", "2.6.0")
-PAGES = {
+PAGES: Mapping[str, Mapping[str, Sequence[str]]] = {
     PYTORCH: {CPU_PAGE: [f"{release}+cpu" for release in PAIR], "/whl/cu124/torch/": ["2.6.0+cu124"]},
     PYPI: {REGISTRY_PAGE: PAIR},
     MIRROR: {REGISTRY_PAGE: PAIR},
@@ -64,8 +65,8 @@ def machine_without_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def _machine(folder: Path, monkeypatch: pytest.MonkeyPatch, uv: str | None) -> Iterator[Machine]:
-    monkeypatch.setattr(torch_backends.gpu, "without_asking", Gpus)
-    monkeypatch.setattr(torch_backends.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(gpu, "without_asking", Gpus)
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     with serving(folder, PAGES) as indexes:
         for name in ("UV_TORCH_BACKEND", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "PIP_FIND_LINKS", "PIP_INDEX_URL"):
             monkeypatch.delenv(name, raising=False)
@@ -149,7 +150,7 @@ def test_a_gpu_or_a_side_with_cuda_means_the_registrys_builds(
     other = [spec("2.1.2"), spec("2.6.0", "cu124")]
     assert common_build(other, machine.builder) == "default"
     assert common_build([spec("2.1.2"), spec("2.6.0+cpu")], machine.builder) == "cpu"
-    monkeypatch.setattr(torch_backends.gpu, "without_asking", lambda: Gpus(nodes=("/dev/nvidia0",)))
+    monkeypatch.setattr(gpu, "without_asking", lambda: Gpus(nodes=("/dev/nvidia0",)))
     assert common_build([spec("2.1.2"), spec("2.6.0")], machine.builder) == "default"
 
 

@@ -11,7 +11,7 @@ from harness.core.outcome import Outcome
 from harness.core.plan import Cell, LatencyBudget
 from harness.core.probe import ServingProfile, Span
 from harness.probing.facts import Export
-from harness.apps.upgrade.report.make import _why_no_latency, asked_digest, durations_s
+from harness.apps.upgrade.report.make import _why_no_latency, asked_digest, different_builds, durations_s
 from harness.store.run_folder import RunDir
 from harness.machine import clock
 from tests.unit.builders.stages import (
