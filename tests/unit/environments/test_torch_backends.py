@@ -110,7 +110,9 @@ def test_one_release_without_a_build_for_cpus_leaves_none_to_the_other(machine: 
     assert "the index has no torch 2.1.2+cpu; " in machine.notes[0]
 
 
-@pytest.mark.parametrize("how", ["variable", "argument", "file"])
+@pytest.mark.parametrize(
+    "how", ["variable", pytest.param("argument", marks=pytest.mark.slow), pytest.param("file", marks=pytest.mark.slow)]
+)
 def test_a_configured_index_is_kept_to_and_pytorchs_is_not_asked(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
