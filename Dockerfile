@@ -10,7 +10,8 @@ FROM ${BASE}
 COPY --from=build /opt/gate /opt/gate
 # Any user may run it, so that reports belong to who mounts their folder: docker run --user "$(id -u)".
 RUN useradd --uid 1000 --create-home gate && mkdir /cache /work && chmod 1777 /cache /work /home/gate
-ENV PATH=/opt/gate/bin:$PATH HOME=/home/gate TORCHSCRIPT_GATE_ENVS=/cache/environments UV_CACHE_DIR=/cache/uv
+# getpass, which torch asks for the name of its cache, finds no other name of a user whom the image does not know.
+ENV PATH=/opt/gate/bin:$PATH HOME=/home/gate USER=gate TORCHSCRIPT_GATE_ENVS=/cache/environments UV_CACHE_DIR=/cache/uv
 USER gate
 WORKDIR /work
 VOLUME /cache

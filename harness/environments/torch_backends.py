@@ -74,7 +74,7 @@ def common_build(specs: Sequence[EnvSpec], builder: EnvironmentBuilder, *, limit
         if all(map(builder.is_ready, ready)):
             return ready[0].torch_backend
     configured = _configured(builder.uv, as_before)
-    names = " and ".join(spec.name for spec in open_)
+    names = " and ".join(dict.fromkeys(spec.name for spec in open_))
     if configured == DEFAULT_BACKEND:
         builder.note(
             f'{names}: from the configured index; set torch_backend = "cpu" under [tool.compat] '
