@@ -1,6 +1,10 @@
 """The image of ``Dockerfile``, built and run by what builds images here.
 
-``TORCHSCRIPT_GATE_BASE`` names the base image where the default one cannot be pulled, such as one of mmdebstrap's.
+``TORCHSCRIPT_GATE_BASE`` names the base image where the default one cannot be pulled. From Debian alone:
+
+    mmdebstrap --variant=minbase --include=python3,python3-venv,ca-certificates bookworm base.tar
+    alias buildah='buildah --storage-driver vfs'
+    buildah from --name base scratch && buildah add base base.tar / && buildah commit base localhost/python-base
 """
 
 import os
