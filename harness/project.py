@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import harness
+from harness import DISTRIBUTION, PACKAGE
 from harness.artifacts import fixture_folders
 from harness.artifacts.declarations import merge_catalogue
 from harness.artifacts.file_copies import planned
@@ -351,11 +351,11 @@ def own_command(project: Path, *words: str) -> str:
 
 def started_by() -> list[str]:
     script = Path(sys.argv[0] if sys.argv else "")
-    if script.name.startswith("torchscript-gate") and script.is_file():
+    if script.name.startswith(DISTRIBUTION) and script.is_file():
         return [str(script.absolute())]
-    python, package = str(Path(sys.executable).absolute()), Path(harness.__file__).absolute().parent
+    python, package = str(Path(sys.executable).absolute()), Path(__file__).absolute().parent
     # Python finds what is installed wherever one is; a checkout it finds by its path.
-    return [python, "-m", "harness"] if package.parent.name in INSTALLED else [python, str(package)]
+    return [python, "-m", PACKAGE] if package.parent.name in INSTALLED else [python, str(package)]
 
 
 def shown_path(path: Path) -> str:
