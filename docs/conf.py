@@ -4,10 +4,11 @@ import re
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
+HARNESS = PROJECT / "harness"
 
 project = "TorchScript upgrade gate"
 author = "the authors of the TorchScript upgrade gate"
-release = version = re.search(r'__version__ = "([^"]+)"', (PROJECT / "harness" / "__init__.py").read_text())[1]
+release = version = re.search(r'__version__ = "([^"]+)"', (HARNESS / "__init__.py").read_text())[1]
 extensions = ["myst_parser"]
 root_doc = "docs/index"
 include_patterns = ["*.md", "docs/**.md", "fixtures/*.md", "golden/*.md"]
@@ -40,7 +41,7 @@ def add_way(app, docname, source):
     elif docname == OLDER:
         source[0] += _toctree(source[0], docname)
     if docname.startswith("docs/"):  # who reads a site has installed the gate, as hatch_build.py has it
-        source[0] = source[0].replace("python -m harness", "torchscript-gate")
+        source[0] = source[0].replace(f"python -m {HARNESS.name}", "torchscript-gate")
 
 
 def _toctree(part, docname):
