@@ -52,6 +52,7 @@ def _of_many_models(result: object) -> ExitCode:
     """Return the exit code of what is about more than a run or a few files: types that no other command imports."""
     from harness.core.fleet import FleetReport
     from harness.core.golden import GoldenStatus, Packing, Review
+    from harness.core.linking import LinkCheck, LinkOutcome
     from harness.core.machine import Checkup
     from harness.core.migration import Migrated, Migration
     from harness.core.releases import Ending, FirstBad
@@ -61,6 +62,11 @@ def _of_many_models(result: object) -> ExitCode:
             return ExitCode(result.exit_code)
         case FirstBad():
             return {Ending.FOUND: RED, Ending.NOT_BAD: GREEN}.get(result.conclusion.ending, OPEN)
+        case LinkCheck():
+            links = set(result.outcomes.values())
+            if links & {LinkOutcome.RECOMPILE, LinkOutcome.CHANGE_SOURCE} or any(note.stops for note in result.notes):
+                return RED
+            return GREEN if links == {LinkOutcome.LINKS} else OPEN
         case Migration():
             outcomes = set(result.counts)
             if outcomes - {Migrated.READY, Migrated.UNDECIDED}:

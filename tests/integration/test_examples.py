@@ -14,6 +14,7 @@ import pytest
 from harness.core.outcome import Decision, Status
 from tests.integration.gate import PROJECT, compat
 
+pytestmark = pytest.mark.integration
 EXAMPLES = PROJECT / "examples" / "models"
 AS_MADE = {
     "intent_int8": Status.PASS,
