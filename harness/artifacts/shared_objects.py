@@ -21,7 +21,7 @@ SYMBOL = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
 )
 GLOBAL, WEAK, UNIQUE = 1, 2, 10
-FUNCTION = 2
+OBJECT, FUNCTION = 1, 2
 DEFAULT, PROTECTED = 0, 3
 
 
@@ -35,8 +35,8 @@ class SharedObject:
         run_path: folders in which the loader looks for those, ``$ORIGIN`` as it stands; ``overrides``: whether before
             those of ``LD_LIBRARY_PATH`` (DT_RPATH without DT_RUNPATH).
         undefined: mangled names that another library must define; ``optional``: those that may stay undefined (weak).
-        exported: mangled names that others can link to; ``strong``: those of functions that are defined once in a
-            program, so not inline and no template's.
+        exported: mangled names that others can link to; ``strong``: those of functions and objects that a program has
+            once, so not inline and no template's.
         versions: library -> symbol versions that are needed of it, as ``GLIBC_2.28``; ``provided``: its own.
     """
 
@@ -132,7 +132,7 @@ def _symbols(elf: ELFFile) -> dict[str, frozenset[str]]:
         "undefined": _names(text, symbols[missing & (binding != WEAK)]),
         "optional": _names(text, symbols[missing & (binding == WEAK)]),
         "exported": _names(text, symbols[defined]),
-        "strong": _names(text, symbols[defined & (binding == GLOBAL) & (kind == FUNCTION)]),
+        "strong": _names(text, symbols[defined & (binding == GLOBAL) & np.isin(kind, (OBJECT, FUNCTION))]),
     }
 
 

@@ -14,6 +14,8 @@ from harness.core.text import counted
 
 # The interface in C that PyTorch keeps stable for what AOTInductor compiles.
 STABLE = re.compile(r"aoti_torch_|torch_(?:call|list|library|get|set|new|delete|free|copy|is)_")
+# What an extension module finds in the interpreter that imports it.
+INTERPRETER = re.compile(r"_?Py")
 RUNTIME = {"GLIBC": "libc.so.6", "GLIBCXX": "libstdc++.so.6", "CXXABI": "libstdc++.so.6"}
 NAMED = 5
 
@@ -33,7 +35,7 @@ def check_binary(binary: SharedObject, old: LibTorch, new: LibTorch, loader: Loa
     missing = {symbol for symbol in of_torch if symbol in old.exported and symbol not in new.exported}
     nowhere = of_torch - old.exported - new.exported
     if not absent:  # else a library that is not here may have them
-        nowhere |= needed - of_torch - old.defined - new.defined
+        nowhere |= {symbol for symbol in needed - of_torch if not INTERPRETER.match(symbol)}
     return LinkedBinary(
         file=binary.file,
         uses=len(of_torch),

@@ -6,10 +6,13 @@ from dataclasses import dataclass, field
 
 from harness.artifacts.shared_objects import SharedObject
 
-# Namespaces of PyTorch within mangled names, and its C interfaces.
-API = re.compile(r"_Z\w*?(?<!\d)(?:2at|3c10|5torch|6caffe2)(?=[A-Z\d])|aoti_torch_|THP|torch_")
-# Of 90,000 strong functions in libtorch_cpu.so of 2.6.0, 24,000 are MKL's inner ones, which no server defines.
-INNER = re.compile(r"_?(?:mkl|MKL|vm[sdlcz]|V[MS])")
+# Mangled names of what lies in PyTorch's namespaces (vtables, guards and thunks too), and of its C interfaces.
+API = re.compile(
+    r"_Z(?:T[VTISCWH]|GV|Thn?\d+_|Tvn?\d+_n?\d+_)?N[VK]*[RO]?(?:2at|3c10|5torch|6caffe2)|_Z\d+THP|THP|aoti_torch_|torch_"
+)
+# Of 90,000 functions in libtorch_cpu.so of 2.6.0, 24,000 are MKL's inner ones, which no server has. Every library has
+# the other two.
+INNER = re.compile(r"_?(?:mkl|MKL|vm[sdlcz]|V[MS])|_init$|_fini$")
 # Names of symbol versions that the system's libraries define: GLIBC_2.28, GLIBCXX_3.4.29, CXXABI_1.3.13.
 SYSTEM = re.compile(r"(GLIBC|GLIBCXX|CXXABI)_(\d+(?:\.\d+)*)")
 OPENMP = re.compile(r"lib(?:gomp|omp|iomp5)\b.*\.so")
@@ -23,8 +26,8 @@ class LibTorch:
         name: ``2.6.0``, or the folder or file that was named.
         brings: names by which others find the libraries in its folder.
         needs: libraries that it needs and does not bring: the system's, and CUDA's.
-        exported: mangled names of PyTorch's own interface; ``defined``: those of all strong functions, also of what is
-            linked into it (protobuf, glog, Sleef), without MKL's.
+        exported: mangled names that others link to, also of what is linked into it (protobuf, glog, Sleef), without
+            MKL's; ``defined``: those that it defines for the whole process, so without inline functions.
         declares: whether its headers name a symbol, by its mangled name; always False where it has none.
         versions: the highest version of the system's symbols that it needs: ``{"GLIBC": "2.28"}``.
     """
@@ -54,26 +57,24 @@ def of_libraries(
     """Take the libraries of a folder together, and its headers.
 
     Of inline functions and templates (weak symbols) those outside of PyTorch's namespaces are left out: who uses
-    ``std::vector<at::Tensor>`` has it compiled in.
+    ``std::vector<at::Tensor>`` has it compiled in. Those of CUDA's libraries are thousands of kernels.
     """
     libraries = tuple(libraries)
     brings = tuple(sorted({library.name for library in libraries}))
-    strong = {symbol for library in libraries for symbol in library.strong if not INNER.match(symbol)}
-    api = {
+    defined = {symbol for library in libraries for symbol in library.strong if not INNER.match(symbol)}
+    inline = {
         symbol
         for library in libraries
-        for symbol in library.exported
+        if "cuda" not in library.name
+        for symbol in library.exported - library.strong
         if is_api(symbol)
-        and (symbol in library.strong or not symbol.startswith(("_ZNSt", "_ZNKSt", "_ZTISt", "_ZTVSt")))
     }
-    # CUDA kernels are thousands of templates that no server names.
-    cuda = {symbol for library in libraries if "cuda" in library.name for symbol in library.exported - library.strong}
     return LibTorch(
         name=name,
         brings=brings,
         needs=tuple(sorted({needed for library in libraries for needed in library.needed} - {*brings})),
-        exported=frozenset(api - cuda),
-        defined=frozenset(strong),
+        exported=frozenset(defined | inline),
+        defined=frozenset(defined),
         declares=declares,
         versions=highest(library.versions for library in libraries),
     )
