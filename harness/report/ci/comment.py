@@ -7,9 +7,9 @@ from harness.report.backends.markdown import render_markdown
 from harness.report.document import Document, Fact, Part, Row, Table, Verdict
 from harness.report.documents.screen import news_parts
 from harness.report.excess import by_excess
-from harness.report.words.phrases import NO_REASON, factor_words, shorten
+from harness.report.words.phrases import factor_words, shorten
 from harness.report.words.red_cells import run_directory
-from harness.report.words.summary import count_words, decision_words, headline, pair_words
+from harness.report.words.summary import count_words, decision_words, headline, pair_words, reason_words
 
 MARK = "<!-- torchscript-upgrade-gate -->"
 """First line: by it a bot finds its comment again and replaces it."""
@@ -52,7 +52,7 @@ def render_comment(report: RunReport, *, directory: str = "") -> str:
         verdict=Verdict(
             word=shorten(headline(report), _TEXT_LIMIT),
             means=decision_words(report),
-            reason=shorten(report.judgement.reason or NO_REASON, _REASON_LIMIT),
+            reason=shorten(reason_words(report), _REASON_LIMIT),
         ),
         parts=(Part(title="", blocks=(*table, *beside, page)),),
     )

@@ -32,7 +32,7 @@ from harness.report.document import (
 )
 from harness.report.documents.causes import cause_tone, tone
 from harness.report.excess import ModelExcess
-from harness.report.text.table import TableRow
+from harness.report.text.table import TableRow, timed_of
 from harness.report.words.phrases import NO_REASON, NOT_MEASURED, factor_words, phrase, scenario_words, shorten, size
 from harness.report.words.quantities import COLUMNS, QuantityRow, limits_of
 from harness.report.words.red_cells import RedCell
@@ -295,7 +295,12 @@ def quantities_part(models: Sequence[ModelExcess]) -> Part:
         importance=DETAIL,
     )
     parts = [
-        Part(title="Changes of all models, the worst input shape each", folded=True, blocks=(table,), importance=DETAIL)
+        Part(
+            title=f"Changes, the worst input shape each: {timed_of(len(measured), len(models))}",
+            folded=True,
+            blocks=(table,),
+            importance=DETAIL,
+        )
     ]
     for at, (model, told) in enumerate(pair for pair in worst_first if any(item.beyond for item in pair[1])):
         beyond = sum(item.beyond for item in told)

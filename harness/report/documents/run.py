@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness.core.outcome import Decision, Status
+from harness.core.plan import INITIALIZATION_LIMIT
+from harness.core.quantities import INITIALIZATION
 from harness.core.releases import Matrix
 from harness.core.report import CellTrend, RunOutline, RunReport
 from harness.core.verdict import Cause
@@ -300,16 +302,34 @@ def _search(row: TableRow, causes: Iterable[str]) -> Iterator[str]:
 
 def _initialization(report: RunReport) -> Part:
     """Return the table of initializations, what stands below it, and on a page the timelines."""
+    shown = list(initialization_rows(report))
+    change = HEADS.index("change")
+    timed = any(row.facts.init_ratio for row, _, _ in shown)
+    kept = [at for at in range(len(HEADS)) if timed or at != change]
     rows = tuple(
         Row(
-            cells=(scenario_words(row.facts.scenario), row.facts.group or "all", *texts),
+            cells=tuple((scenario_words(row.facts.scenario), row.facts.group or "all", *texts)[at] for at in kept),
             importance=importance,
         )
-        for row, texts, importance in initialization_rows(report)
+        for row, texts, importance in shown
     )
-    table = [Table(heads=HEADS, rows=rows, numbers=(3, 4, 5), noun="row")] if rows else []
-    blocks: tuple[Block, ...] = (*table, *facts(legend(report.scenarios), MORE), *timelines(report))
+    limit = report.limits.get(INITIALIZATION, INITIALIZATION_LIMIT)
+    heads = tuple(HEADS[at] for at in kept)
+    numbers = tuple(range(change - 1, len(heads) - 2))
+    table = [Table(heads=heads, rows=rows, numbers=numbers, long=(change,) * timed, noun="row")] if rows else []
+    blocks: tuple[Block, ...] = (
+        *table,
+        *facts(legend(report.scenarios, limit), MORE),
+        *([Charts(lambda: _start_charts(report, limit), kind="fleet")] if rows else []),
+        *timelines(report),
+    )
     return Part(title="Initialization", id="initialization", blocks=blocks, importance=FIRST)
+
+
+def _start_charts(report: RunReport, limit: float) -> Iterator[Figure]:
+    from harness.report.charts.time_charts import start_figures  # noqa: PLC0415  likewise
+
+    yield from start_figures(report.scenarios, limit)
 
 
 def _others(rows: Sequence[TableRow]) -> Iterator[Part]:
@@ -342,7 +362,7 @@ def _fleet_charts(
     def draw() -> Iterator[Figure]:
         from harness.report.charts.fleet_charts import fleet_figures, trend_figures  # noqa: PLC0415  only a page draws
 
-        yield from fleet_figures(steady_calls(report, models))
+        yield from fleet_figures(steady_calls(report, models), len(models))
         before = earlier()
         yield from trend_figures([*before, outline(report)] if before else [])
 

@@ -228,6 +228,7 @@ def scenario(
         new=new or scenario_side(models, rounds=rounds, init_s=1.31, overlap=1.91),
         old=scenario_side(models, rounds=rounds),
         hang_bound=bound,
+        init_ratio=ratio(1.056, 0.08, rounds) if new is None else None,
     )
 
 
