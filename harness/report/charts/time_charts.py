@@ -15,6 +15,7 @@ from harness.core.measurement import (
     limit_words,
     signed_percent,
 )
+from harness.core.plan import INITIALIZATION_FLOOR_S
 from harness.core.report import ScenarioReport
 from harness.core.text import counted
 from harness.report.charts.svg import NARROW, Scale, drawing, element, hint, line, lines, text, ticks
@@ -24,7 +25,6 @@ from harness.report.words.phrases import scenario_words, shorten
 _LEFT, _RIGHT = 64, 10
 _ROW = 16
 _ROUNDS_SHOWN, _STARTS_SHOWN = 12, 40
-_WIDE, _NAMES = 900, 230
 _WIDEST = math.log(64)
 _RANGE = 0.06
 
@@ -140,27 +140,28 @@ def start_figures(scenarios: Sequence[ScenarioReport], limit: float) -> Iterator
         return
     single = sum(not math.isfinite(estimate.high) for _, estimate in starts)
     rest = len(starts) - _STARTS_SHOWN
-    notes = [f"{rest} more are less slow." if rest > 0 else ""]
+    notes = ["One release after the other, so a busy machine shifts all rounds of one; what warns was timed in turn."]
+    notes.append(f"{rest} more are less slow." if rest > 0 else "")
     notes.append(f"{single} of {len(starts)} were timed in one pair of rounds: no interval, hollow." if single else "")
     yield Figure(
         title=f"Time to get ready, new over old, slowest first: {len(starts)} of {len(scenarios)} starts timed",
         svg=_start_chart(starts[:_STARTS_SHOWN], limit),
         note=" ".join(filter(None, notes)),
-        legend=(("limit", f"limit {limit_words(limit)}"),),
-        wide=True,
+        legend=(("limit", f"limit {limit_words(limit)}, and {INITIALIZATION_FLOOR_S:g} s"),),
     )
 
 
 def _start_chart(starts: Sequence[tuple[str, RatioEstimate]], limit: float) -> str:
     estimates = [estimate for _, estimate in starts]
     values = [0.0, math.log(limit), *(math.log(item.ratio) for item in estimates), *_bounds(estimates)]
-    across = Scale(*_with_margin(values), _NAMES, _WIDE - _RIGHT)
-    base = 10 + _ROW * len(starts)
+    across = Scale(*_with_margin(values), _RIGHT, NARROW - _RIGHT)
+    base = 10 + 2 * _ROW * len(starts)
     parts = [*_axis(across, base, limit)]
     for at, (name, estimate) in enumerate(starts):
         known = math.isfinite(estimate.high)
-        drawn = _estimate(shorten(name, 34), estimate, across, 14 + _ROW * at, "diamond" if known else "diamond hollow")
-        parts += drawn if known else [drawn[0], drawn[2]]
+        y = 18 + 2 * _ROW * at
+        _, interval, centre = _estimate("", estimate, across, y + 14, "diamond" if known else "diamond hollow")
+        parts += [text(shorten(name, 44), 0, y, "start", "strong"), *([interval] if known else []), centre]
     name, worst = starts[0]
     label = f"time to get ready of {counted(len(starts), 'start')}, new over old; the slowest is {name}, {worst.words}"
-    return drawing(label, _WIDE, base + 26, *parts, class_="timeline")
+    return drawing(label, NARROW, base + 26, *parts)

@@ -9,13 +9,14 @@ from harness.core.plan import INITIALIZATION_LIMIT
 from harness.core.quantities import INITIALIZATION
 from harness.core.releases import Matrix
 from harness.core.report import CellTrend, RunOutline, RunReport
-from harness.core.verdict import Cause
+from harness.core.verdict import Cause, CellVerdict
 from harness.report.document import (
     ALL,
     DETAIL,
     FIRST,
     MORE,
     OPEN,
+    STAGE,
     USUAL,
     Block,
     Cell,
@@ -258,6 +259,7 @@ def _models(report: RunReport, rows: Sequence[TableRow]) -> Part:
         )
         for at, row in enumerate(shown)
     )
+    stages = Counter(name for row in rows for name in dict.fromkeys(cell.scenario for cell in _open_cells(row)))
     absent, guessed, timed = not_measured(rows), guessed_words(rows), timed_in(rows)
     notes = [
         *facts([("-", f"means not measured: {absent}" if absent else "")], DETAIL),
@@ -271,6 +273,7 @@ def _models(report: RunReport, rows: Sequence[TableRow]) -> Part:
         numbers=(5, 6, 7),
         noun="model",
         status=len(columns(rows)) - 1,
+        stages=tuple((place(name), scenario_words(name), count) for name, count in stages.items()),
         legend=SIGNS,
     )
     return Part(title="Models", id="models", kind="models", blocks=(table, *notes) if rows else (), importance=FIRST)
@@ -290,12 +293,17 @@ def _row_cells(row: TableRow) -> Iterator[Cell]:
     yield Cell(row.status_word, tone=row_tone(row))
 
 
+def _open_cells(row: TableRow) -> list[CellVerdict]:
+    return [cell for cell in row.cells if cell_word(cell) != Status.PASS.value]
+
+
 def _search(row: TableRow, causes: Iterable[str]) -> Iterator[str]:
     """Yield the words by which a page finds a model."""
     model = row.facts
     texts = [model.group, *model.tags] if model is not None else []
     cells = [cell for cell in row.cells if is_red(cell)]
     texts += dict.fromkeys(item.kind for cell in cells for item in cell.findings)
+    yield from (f"{STAGE}{place(cell.scenario)}" for cell in _open_cells(row))
     yield from (shorten(text.lower(), 80) for text in (*texts, *causes) if text)
     yield shorten(row.verdict.reason.lower(), 240) if row.verdict is not None else ""
 

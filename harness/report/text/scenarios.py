@@ -207,16 +207,12 @@ def legend(scenarios: Sequence[ScenarioReport], limit: float) -> tuple[tuple[str
     who = " and ".join(dict.fromkeys(map(_worker, scenarios)))
     threads = counted(max(item.threads for item in scenarios), "thread")
     columns = _columns_words(scenarios)
+    compared = any(item.init_ratio for item in scenarios)
+    warns = f", warns beyond {limit_words(limit)} and {INITIALIZATION_FLOOR_S:g} s" if compared else ""
     return (
-        ("init", f"by {who}, {threads}; init time beside other probes" + (f"; {columns}" if columns else "")),
-        *([("limit", limit_of_init(limit))] if any(item.init_ratio for item in scenarios) else []),
+        ("init", f"by {who}, {threads}; init time beside other probes{warns}" + (f"; {columns}" if columns else "")),
         *[("rounds", text) for text in rounds_words(scenarios)],
     )
-
-
-def limit_of_init(limit: float) -> str:
-    """Return from which change on a start is told as slower."""
-    return f"{limit_words(limit)} and at least {INITIALIZATION_FLOOR_S:g} s more warn"
 
 
 def _worker(item: ScenarioReport) -> str:

@@ -88,8 +88,8 @@ def test_many_scenarios_are_not_listed() -> None:
 def test_the_legend_says_who_initialized_and_what_columns_mean() -> None:
     assert legend(blocked().scenarios, 1.25)[0] == (
         "init",
-        "by the C++ worker, 4 threads; init time beside other probes; overlap above 1: threads loaded at once; "
-        "memory: peak of a process, with a sign growth per cycle",
+        "by the C++ worker, 4 threads; init time beside other probes, warns beyond +25 % and 1 s; overlap above 1: "
+        "threads loaded at once; memory: peak of a process, with a sign growth per cycle",
     )
     assert legend(golden().scenarios, 1.25)[0][1] == (
         "by the Python worker, 4 threads; init time beside other probes; memory: peak of a process"
