@@ -108,13 +108,13 @@ def opened(
         run_dir.probes,
         watchdog,
         reuse=reuse,
-        stack_dumper=stack_dumper,
+        stack_dumper=stack_dumper.binary,
         compiler_checks=native_folder,
         imported=imported,
         progress=progress,
     )
     try:
-        yield Effects(
+        effects = Effects(
             environments=environments,
             runner=runner,
             run_dir=run_dir,
@@ -124,5 +124,7 @@ def opened(
             native_folder=native_folder,
             today=today,
         )
+        effects.book_compilation("new", "the dumper of stacks", stack_dumper)
+        yield effects
     finally:
         runner.close()

@@ -314,12 +314,12 @@ def _initialization(report: RunReport) -> Part:
     change = HEADS.index("change")
     timed = any(row.facts.init_ratio for row, _, _ in shown)
     kept = [at for at in range(len(HEADS)) if timed or at != change]
+    cells: list[tuple[str | Cell, ...]] = [
+        (scenario_words(row.facts.scenario), row.facts.group or "all", *texts) for row, texts, _ in shown
+    ]
     rows = tuple(
-        Row(
-            cells=tuple((scenario_words(row.facts.scenario), row.facts.group or "all", *texts)[at] for at in kept),
-            importance=importance,
-        )
-        for row, texts, importance in shown
+        Row(cells=tuple(texts[at] for at in kept), importance=importance)
+        for texts, (_, _, importance) in zip(cells, shown, strict=True)
     )
     limit = report.limits.get(INITIALIZATION, INITIALIZATION_LIMIT)
     heads = tuple(HEADS[at] for at in kept)

@@ -108,6 +108,7 @@ def news_parts(report: RunReport, models: Sequence[ModelExcess]) -> tuple[Part, 
         for item in reversed(timed)
         if item.faster
     ]
+    compared = any(item.old is not None and item.old.init_s and item.new.init_s for item in report.scenarios)
     starts = [Fact("", start_words(*item), link="#initialization") for item in slow_starts(report)]
     return (
         Part(title="not decided", kind="news", tone=OPEN, nothing="Everything was decided.", blocks=tuple(lines)),
@@ -122,7 +123,7 @@ def news_parts(report: RunReport, models: Sequence[ModelExcess]) -> tuple[Part, 
             title="start slower",
             kind="news",
             tone=OPEN,
-            nothing="No server group starts clearly slower." if report.scenarios else "No initialization was measured.",
+            nothing="No server group starts clearly slower." if compared else "No time of a start was compared.",
             blocks=tuple(starts),
         ),
     )

@@ -374,6 +374,7 @@ def golden() -> RunReport:
             old=None,
             new=replace(item.new, rounds=1),
             hang_bound=0.95,
+            init_ratio=None,
         )
         for item in report.scenarios
     )
