@@ -199,7 +199,7 @@ def _head(report: RunReport, where: str) -> Iterator[Fact]:
     yield Fact("reports", f"{where}/", form="path")
     again = report.policy.regated is not None  # by a policy that the run does not keep
     more = "the same command with --verbose" if again else report_command(report, where, "--verbose")
-    yield Fact("more", more, form="command")
+    yield Fact("more", more, form="words" if again else "command")
     yield from commands(((label, text) for label, text in side_lines(report) if label == "longer"), FIRST)
 
 
