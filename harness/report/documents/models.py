@@ -208,17 +208,18 @@ def _stage(report: RunReport, cell: CellVerdict, details: int) -> Part:
 
 def _mitigations(row: TableRow, details: int) -> Iterator[Table]:
     if row.mitigations:
-        rows = tuple(_mitigation(item, row.cells) for item in row.mitigations)
-        heads = ("switch", "stage", "price: steady latency", "remark", "mitigates")
+        priced = any(item.mitigates for item in row.mitigations)
+        rows = tuple(_mitigation(item, row.cells, priced=priced) for item in row.mitigations)
+        heads = ("switch", "stage", *["price: steady latency"] * priced, "remark", "mitigates")
         yield Table(heads=heads, rows=rows, caption="Switches that were tried", importance=details)
 
 
-def _mitigation(item: Mitigation, cells: Sequence[CellVerdict]) -> Row:
+def _mitigation(item: Mitigation, cells: Sequence[CellVerdict], *, priced: bool) -> Row:
     scenario = next((cell.scenario for cell in cells if cell.cell == item.cell), "")
     breaks = f"breaks {', '.join(item.breaks)}" if item.breaks else ""
     price = item.price.words if item.price is not None else "not measured" if item.mitigates else ""
     mitigations = Cell("mitigates", tone=GOOD) if item.mitigates else Cell("no", tone=QUIET)
-    return Row(cells=(item.name, scenario_words(scenario), price, joined(breaks, item.note), mitigations))
+    return Row(cells=(item.name, scenario_words(scenario), *[price] * priced, joined(breaks, item.note), mitigations))
 
 
 def _tensors(comparisons: Sequence[OutputComparison], details: int) -> Iterator[Table]:
