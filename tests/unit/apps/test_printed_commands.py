@@ -128,10 +128,9 @@ OTHERS = {
         *("--no-project", "--offline", "--only-binary", "--pre", "--progress-bar", "--python-version", "--target"),
         "--without-pip",
     },
-    "linkers, lxcfs, mksquashfs": {
-        *("--as-needed", "--copy-dt-needed-entries", "--create-all", "--dynamic-list", "--no-as-needed"),
-        "--archive-format",
-    },
+    "linkers": {"--as-needed", "--copy-dt-needed-entries", "--dynamic-list", "--no-as-needed"},
+    "torch-model-archiver": {"--archive-format"},
+    "nvidia-ctk": {"--create-all"},
     "pytest": {"--collect-only", "--torchscript-compat", "--torchscript-compat-options"},
     "reproducers": {"--preload", "--runs", "--switch"},
 }
@@ -139,7 +138,6 @@ OTHERS = {
 
 def _options() -> dict[str, set[str]]:
     """Return the options of each command, those of what it consists of too."""
-
     found: dict[str, set[str]] = {}
 
     def read(name: str, one: argparse.ArgumentParser) -> None:
