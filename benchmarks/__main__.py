@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from benchmarks import bisect, crowded, environments, faults, fleet, hand, init, inspect, page, servers
+from benchmarks import against, bisect, crowded, environments, faults, fleet, hand, init, inspect, page, servers
 
 BENCHMARKS = {
     "bisect": bisect.main,
@@ -22,6 +22,8 @@ def main() -> int:
     """Run the named benchmarks and return 0 if every bar was met, else 1."""
     if sys.argv[1:2] == ["faults"]:  # which ones, how many, drawn from which seed
         return faults.run(sys.argv[2:])
+    if sys.argv[1:2] == ["against"]:
+        return against.main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="nox -s bench --")
     parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, "servers", []], help="default: all")
     parser.add_argument("--times", type=int, default=20, help="servers: processes of each case and twin; default: 20")

@@ -194,6 +194,7 @@ class Project:
             default_environment_root(),
             progress=lambda name, text: self.progress.tick(f"{name}: {text}"),
             uv=find_uv(),
+            note=self.progress.note,
         )
 
     def sides(self) -> tuple[EnvSpec, EnvSpec]:

@@ -17,7 +17,10 @@ from harness.core.errors import ExitCode, GateError
 from harness.machine import streams
 
 # What pyproject.toml requires, by the names that Python imports.
-REQUIRED = ("jinja2", "msgspec", "numpy", "packaging", "platformdirs", "prometheus_client", "shtab", "tabulate")
+REQUIRED = (
+    *("cxxfilt", "elftools", "jinja2", "msgspec", "numpy", "packaging", "platformdirs", "prometheus_client", "shtab"),
+    "tabulate",
+)
 
 # A supervisor that sends SIGTERM again, or a person who presses Ctrl-C again, means the same end, which takes so long.
 AGAIN_S = 10.0

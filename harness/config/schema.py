@@ -14,6 +14,7 @@ from msgspec import Meta
 from harness.config.limits import AmbiguousLimit, ratio_of
 from harness.config.selection import did_you_mean
 from harness.core.devices import CONFIGURED, NAME_PATTERN
+from harness.core.environment import AUTO_BACKEND, DEFAULT_BACKEND
 from harness.core.errors import ConfigError
 from harness.core.plan import CAPTURE_MODES, ERROR, FLOOR, OWN, ROLLBACKS, RUNTIMES, SEVERITIES, TOTAL
 from harness.core.probe import LOADERS
@@ -26,6 +27,7 @@ ROOT: Final = "tool.compat"
 RELEASE_PATTERN: Final = (
     r"\A(\d+\.\d+)(\.\d+)?((?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?(?:\+[a-z0-9]+(?:\.[a-z0-9]+)*)?)\Z"
 )
+BUILD_PATTERN: Final = r"cpu|cu\d{2,3}|rocm\d+(?:\.\d+)+|xpu"
 ReleaseText = Annotated[str, Meta(pattern=RELEASE_PATTERN)]
 WrittenText = Annotated[str, Meta(min_length=1)]
 
@@ -178,6 +180,10 @@ SERVING: Final[Mapping[str, Kind | Table]] = {
     "env": Table({}, Kind("text in quotes", str)),
     "numerics": Table(NUMERICS),
 }
+TORCH_BACKEND: Final = Kind(
+    f'"{AUTO_BACKEND}", "{DEFAULT_BACKEND}", or a build of PyTorch\'s index such as "cpu" or "cu126"',
+    Annotated[str, Meta(pattern=rf"\A(?:{AUTO_BACKEND}|{DEFAULT_BACKEND}|{BUILD_PATTERN})\Z")],
+)
 ENVIRONMENT: Final[Mapping[str, Kind]] = {
     "index_args": TEXTS,
     "extras": TEXTS,
@@ -284,6 +290,7 @@ TOP: Final = Table(
         "fixtures": TEXT,
         "artifacts": TEXTS,
         "releases": Kind('a list of torch releases such as ["2.6.0"]', tuple[ReleaseText, ...]),
+        "torch_backend": TORCH_BACKEND,
         "environments": Table(ENVIRONMENT, Table(ENVIRONMENT), RELEASE),
         "serving": Table({**SERVING, "groups": Table({}, TEXT), "profiles": Table({}, Table(SERVING))}),
         "devices": Table({}, Table(DEVICE_KEYS), DEVICE),

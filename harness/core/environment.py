@@ -2,9 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 # The largest one with a CUDA build of torch that was measured takes 5.6 GB (docs/evidence.md#environments).
 ENVIRONMENT_BYTES = 6_000_000_000
+# One with 2.13.0+cpu takes 0.75 GB (docs/evidence.md#environments); NumPy and the like come on top.
+CPU_ENVIRONMENT_BYTES = 1_500_000_000
+
+# Values of ``EnvSpec.torch_backend`` that are no build; uv's words, but for the second.
+AUTO_BACKEND: Final = "auto"
+DEFAULT_BACKEND: Final = "default"
+CPU_BACKEND: Final = "cpu"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,6 +26,8 @@ class EnvSpec:
         python: ``"3.11"``; which Python to build with.
         extras: further requirement strings.
         index_args: passed through to ``uv pip install`` / ``pip install``.
+        torch_backend: ``"cpu"``, ``"cu126"``: that build, from PyTorch's own index; ``"default"``: the build that the
+            installer's index has; ``"auto"``: undecided, see ``with_common_build``; ``build_all`` takes none.
         libraries: operator libraries that its workers load before any artifact: absolute paths of shared objects, and
             names of importable modules.
     """
@@ -28,7 +38,21 @@ class EnvSpec:
     python: str | None = None
     extras: tuple[str, ...] = ()
     index_args: tuple[str, ...] = ()
+    torch_backend: str = DEFAULT_BACKEND
     libraries: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> str:
+        """What the installer is asked for: ``release``, with its build where that is chosen: ``"2.6.0+cpu"``."""
+        release = self.release or ""
+        if "+" in release or self.torch_backend in (AUTO_BACKEND, DEFAULT_BACKEND):
+            return release
+        return f"{release}+{self.torch_backend}"
+
+    @property
+    def needed_bytes(self) -> int:
+        """How much free space its building needs."""
+        return CPU_ENVIRONMENT_BYTES if self.version.endswith("+cpu") else ENVIRONMENT_BYTES
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness.core.devices import Device, device_named
-from harness.core.environment import EnvSpec
+from harness.core.environment import AUTO_BACKEND, EnvSpec
 from harness.core.models import ModelDeclaration
 from harness.core.probe import ServingProfile
 from harness.core.quantities import COMMON, QUANTITIES, QUANTITY_LIMITS, Beyond
@@ -188,6 +188,7 @@ class Settings:
 
     old: str
     new: str
+    torch_backend: str = AUTO_BACKEND
     device: str = "auto"
     jobs: int = 2
     init_threads: int = 4

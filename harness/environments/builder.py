@@ -20,9 +20,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 import platformdirs
 from packaging.version import Version
 
-from harness.core.environment import ENVIRONMENT_BYTES, Environment, EnvSpec
+from harness.core.environment import AUTO_BACKEND, DEFAULT_BACKEND, Environment, EnvSpec
 from harness.core.errors import ConfigError, EnvironmentUnavailable
 from harness.environments.installer import (
+    backend_args,
     environment_python,
     explain_failure,
     install_commands,
@@ -48,9 +49,10 @@ class EnvironmentSlot:
     """The place of one environment below ``root``.
 
     Attributes:
-        release: torch release in full, ``"2.6.0"``.
+        release: torch release in full, ``"2.6.0"``, ``"2.6.0+cpu"``.
         python: ``"3.11"``.
         extras, index_args: as in ``EnvSpec``. Credentials in URLs do not count, so a new token rebuilds nothing.
+        torch_backend: where the build that ``release`` names comes from; the same one from elsewhere is the same.
     """
 
     root: Path
@@ -58,6 +60,7 @@ class EnvironmentSlot:
     python: str
     extras: tuple[str, ...] = ()
     index_args: tuple[str, ...] = ()
+    torch_backend: str = DEFAULT_BACKEND
 
     @property
     def identity(self) -> dict[str, object]:
@@ -167,8 +170,9 @@ class EnvironmentBuilder:
     """Builds environments below ``root``, or returns the ones that are there.
 
     ``progress`` is called with the spec's name and a short text, from several threads, one at a time; ``uv``: None
-    builds with venv and pip instead; ``deadline_s``: for one environment, waiting for another run's build included;
-    ``free_disk_bytes``: a build is refused when its filesystem has less.
+    builds with venv and pip instead; ``note``: given a line that is to stay; ``deadline_s``: for one environment,
+    waiting for another run's build included; ``free_disk_bytes``: a build is refused when its filesystem has less;
+    None: than ``EnvSpec.needed_bytes``.
     """
 
     def __init__(
@@ -177,11 +181,13 @@ class EnvironmentBuilder:
         *,
         progress: Callable[[str, str], None],
         uv: str | None,
+        note: Callable[[str], None] = lambda _: None,
         deadline_s: float = DEADLINE_S,
-        free_disk_bytes: int = ENVIRONMENT_BYTES,
+        free_disk_bytes: int | None = None,
     ) -> None:
         self._root = root.absolute()
         self._report = progress
+        self.note = note
         self._uv = uv
         self._deadline_s = deadline_s
         self._free_disk_bytes = free_disk_bytes
@@ -192,6 +198,10 @@ class EnvironmentBuilder:
     @property
     def root(self) -> Path:
         return self._root
+
+    @property
+    def uv(self) -> str | None:
+        return self._uv
 
     def is_ready(self, spec: EnvSpec) -> bool:
         """Whether ``build`` would find the environment of ``spec`` there; a ready-made interpreter is."""
@@ -244,7 +254,7 @@ class EnvironmentBuilder:
         return [ready[index] for index in range(len(specs))]
 
     def _slot(self, spec: EnvSpec) -> EnvironmentSlot:
-        release = parse_release(spec.release or "")
+        release = parse_release(spec.version)
         python = spec.python or _named(spec, lambda: choose_python([release], list(find_pythons())))
         return EnvironmentSlot(
             root=self._root,
@@ -252,6 +262,7 @@ class EnvironmentBuilder:
             python=write_minor(read_minor(python)),
             extras=importing(spec).extras,
             index_args=spec.index_args,
+            torch_backend=spec.torch_backend,
         )
 
     def _building(self, spec: EnvSpec, slot: EnvironmentSlot) -> Callable[[threading.Event], Environment]:
@@ -276,7 +287,7 @@ class EnvironmentBuilder:
             with self._errors(spec, slot):
                 self._make_root()
                 python = _named(spec, lambda: verified_python(slot.python, find_pythons()))
-                command = resolve_command(self._uv, python, slot.folder, _packages(slot), slot.index_args)
+                command = resolve_command(self._uv, python, slot.folder, _packages(slot), _index(slot, self._uv))
                 status = run_installer(command, slot.log, patience)
                 known = {"release": slot.release, "python": slot.python}
                 failure = why_unresolved(spec.name, slot.log, uv=self._uv, status=status, **known)
@@ -324,7 +335,7 @@ class EnvironmentBuilder:
 
         patience = replace(patience, tick=tick)
         slot.log.write_bytes(b"")
-        packages = (*_packages(slot), *slot.index_args)
+        packages = (*_packages(slot), *_index(slot, self._uv))
         for command in install_commands(self._uv, python, slot.folder, packages):
             status = run_installer(command, slot.log, patience, lock=lock)
             if status != 0:
@@ -370,10 +381,11 @@ class EnvironmentBuilder:
 
     def _check_disk(self, spec: EnvSpec) -> None:
         free = shutil.disk_usage(self._root).free
-        if free < self._free_disk_bytes:
+        needed = spec.needed_bytes if self._free_disk_bytes is None else self._free_disk_bytes
+        if free < needed:
             raise EnvironmentUnavailable(
                 f"{spec.name}: {free / 1e9:.1f} GB are free in {self._root}, "
-                f"an environment needs {self._free_disk_bytes / 1e9:.1f} GB",
+                f"an environment needs {needed / 1e9:.1f} GB",
                 f"free some space, or set {ROOT_VARIABLE} to a folder on a larger disk",
             )
 
@@ -401,7 +413,12 @@ def _packages(slot: EnvironmentSlot) -> tuple[str, ...]:
     return (f"torch=={slot.release}", *slot.extras)
 
 
+def _index(slot: EnvironmentSlot, uv: str | None) -> tuple[str, ...]:
+    return (*slot.index_args, *backend_args(uv, slot.torch_backend))
+
+
 def _check(spec: EnvSpec) -> None:
+    assert spec.torch_backend != AUTO_BACKEND
     if (spec.release is None) == (spec.interpreter is None):
         raise ConfigError(
             f"{spec.name}: an environment is either a torch release or a ready-made interpreter",

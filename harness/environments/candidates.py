@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from harness.core.environment import EnvSpec
+from harness.core.environment import DEFAULT_BACKEND, EnvSpec
 from harness.core.errors import EnvironmentUnavailable
 from harness.environments import wheel_requirements
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.candidate_facts import Candidate, IndexAnswer, Wheel
 from harness.environments.installer import (
+    PYTORCH_INDEX,
+    backend_args,
     environment_python,
     explained,
     installer_environment,
@@ -53,7 +55,7 @@ def examine(
         if not builder.is_ready(spec):
             interpreter = verified_python(spec.python, pythons)
             index = ask_index(spec, uv=uv, interpreter=interpreter)
-            wheel = wheel_of(spec.release)
+            wheel = wheel_of(spec.version)
             unsuited = read_minor(spec.python) not in span
             return Candidate(
                 name=spec.name, python=spec.python, pythons=suits, unsuited=unsuited, wheel=wheel, index=index
@@ -65,7 +67,7 @@ def examine(
         built=True,
         python=spec.python,
         pythons=suits,
-        wheel=_wheel(environment_python(builder.root / builder.place(spec)), spec.release),
+        wheel=_wheel(environment_python(builder.root / builder.place(spec)), spec.version),
     )
 
 
@@ -74,15 +76,19 @@ def _ready_made(spec: EnvSpec, interpreter: str) -> Candidate:
         facts = inspect_interpreter(str(Path(interpreter).expanduser()))
     except EnvironmentUnavailable as error:
         return Candidate(name=spec.name, trouble=error.message, hint=error.hint)
-    wheel = next(
-        (wheel for site in _sites(interpreter) if (wheel := wheel_requirements.look_at_wheel(site)) is not None), None
-    )
+    wheel = wheel_beside(interpreter)
     return Candidate(
         name=spec.name,
         built=True,
         python=f"{facts.python} with torch {facts.torch}",
         wheel=_with_glibc(wheel, facts.torch),
     )
+
+
+def wheel_beside(interpreter: str) -> Wheel | None:
+    """Return what the torch of a ready-made interpreter asks for; None without one."""
+    wheels = map(wheel_requirements.look_at_wheel, _sites(interpreter))
+    return next((wheel for wheel in wheels if wheel is not None), None)
 
 
 def _wheel(interpreter: Path, release: str) -> Wheel | None:
@@ -150,13 +156,15 @@ def _offline(*, cached: bool) -> IndexAnswer:
 
 def _online(uv: str, interpreter: str, spec: EnvSpec, limit_s: float) -> _Ended:
     options = ("--no-deps", "--no-header", "--no-annotate", "--no-progress", "--python", interpreter)
-    return _run((uv, "pip", "compile", *options, *spec.index_args, "-"), f"torch=={spec.release}\n", limit_s)
+    index = (*spec.index_args, *backend_args(uv, spec.torch_backend))
+    return _run((uv, "pip", "compile", *options, *index, "-"), f"torch=={spec.version}\n", limit_s)
 
 
 def _is_cached(uv: str, interpreter: str, spec: EnvSpec, limit_s: float) -> bool:
     options = ("--dry-run", "--offline", "--no-progress", "--python", interpreter)
     with tempfile.TemporaryDirectory(prefix="doctor-") as nowhere:
-        packages = (f"torch=={spec.release}", *spec.extras, *spec.index_args)
+        index = (*spec.index_args, *backend_args(uv, spec.torch_backend))
+        packages = (f"torch=={spec.version}", *spec.extras, *index)
         ended = _run((uv, "pip", "install", *options, "--target", nowhere, *packages), "", limit_s)
     return ended.status == 0 and "Would install" in ended.errors and "Would download" not in ended.errors
 
@@ -182,7 +190,8 @@ def _refused(spec: EnvSpec, ended: _Ended, *, cached: bool, limit_s: float) -> I
 
 def _ask_pip(spec: EnvSpec, interpreter: str, limit_s: float) -> IndexAnswer:
     try:
-        command = list_command(interpreter, spec.index_args)
+        own = () if spec.torch_backend == DEFAULT_BACKEND else ("--index-url", f"{PYTORCH_INDEX}/{spec.torch_backend}")
+        command = list_command(interpreter, (*spec.index_args, *own))
     except EnvironmentUnavailable as error:
         return IndexAnswer(reached=False, said=error.message, hint=error.hint)
     ended = _run(command, "", limit_s)
@@ -191,7 +200,13 @@ def _ask_pip(spec: EnvSpec, interpreter: str, limit_s: float) -> IndexAnswer:
     release = (spec.release or "").partition("+")[0]
     if release in listed(ended.out):
         return IndexAnswer(found=True)
-    return IndexAnswer(found=False, said=f"the index has no torch {spec.release}", hint="name another release")
+    return IndexAnswer(found=False, said=f"the index has no torch {spec.version}", hint="name another release")
+
+
+def run_briefly(command: Sequence[str], limit_s: float) -> str:
+    """Return what a question to an installer printed; empty where it failed."""
+    ended = _run(command, "", limit_s)
+    return ended.out if ended.status == 0 else ""
 
 
 def _run(command: Sequence[str], text: str, limit_s: float) -> _Ended:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from packaging.version import Version
 
-from harness.core.environment import ENVIRONMENT_BYTES
+from harness.core.environment import DEFAULT_BACKEND, ENVIRONMENT_BYTES
 from harness.core.errors import EnvironmentUnavailable
 from harness.environments.pythons import LAST_KNOWN_RELEASE
 from harness.machine import processes
@@ -22,6 +22,8 @@ from harness.machine.pool import Patience
 
 _POLL_S: Final = 0.02
 _GRACE_S: Final = 1.0
+
+PYTORCH_INDEX: Final = "https://download.pytorch.org/whl"
 
 Commands = tuple[tuple[str, ...], ...]
 
@@ -53,6 +55,17 @@ def install_commands(uv: str | None, python: str, folder: Path, packages: Sequen
         (python, "-m", "venv", "--without-pip", str(folder)),
         (*pip_for(python, inside), *options, *packages),
     )
+
+
+def backend_args(uv: str | None, backend: str) -> tuple[str, ...]:
+    """Return the arguments by which torch, and nothing else, comes from PyTorch's own index.
+
+    uv takes the packages of PyTorch from there alone, whatever indexes are configured. pip takes the highest version
+    of all indexes: the requirement must name the build.
+    """
+    if backend == DEFAULT_BACKEND:
+        return ()
+    return ("--torch-backend", backend) if uv is not None else ("--extra-index-url", f"{PYTORCH_INDEX}/{backend}")
 
 
 def resolve_command(
@@ -144,7 +157,8 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 def installer_environment() -> dict[str, str]:
     """Return the user's environment without what belongs to another Python."""
-    foreign = ("VIRTUAL_ENV", "CONDA_PREFIX", "UV_PROJECT_ENVIRONMENT", "PIP_USER")
+    # UV_TORCH_BACKEND is read where builds are chosen: an environment that another build may be in has another place.
+    foreign = ("VIRTUAL_ENV", "CONDA_PREFIX", "UV_PROJECT_ENVIRONMENT", "UV_TORCH_BACKEND", "PIP_USER")
     kept = {name: text for name, text in os.environ.items() if name not in foreign and not name.startswith("PYTHON")}
     return kept | {"NO_COLOR": "1", "UV_NO_WRAP": "1", "PIP_NO_INPUT": "1", "PIP_USER": "0"}
 

@@ -60,7 +60,8 @@ def env_spec(
     used = {*wanted, *(name for text in wanted.values() for name in _names_of(text))}
     names = {side, *_names_of(text)}
     loaded = libraries_of(configured, libraries, names=names, used=used, project=project)
-    return replace(spec, libraries=loaded, **options)
+    backend = settings.torch_backend if spec.release is not None else spec.torch_backend
+    return replace(spec, torch_backend=backend, libraries=loaded, **options)
 
 
 def _names_of(text: str) -> set[str]:

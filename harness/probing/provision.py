@@ -17,6 +17,7 @@ from harness.environments.builder import EnvironmentBuilder
 from harness.environments.interpreters import find_pythons
 from harness.environments.native import build_stack_dumper
 from harness.environments.pythons import choose_python
+from harness.environments.torch_backends import with_common_build
 from harness.machine import pool
 from harness.machine.progress import Progress
 from harness.probing.facts import Effects, profile_of
@@ -42,8 +43,9 @@ def with_common_python(specs: Mapping[str, EnvSpec]) -> dict[str, EnvSpec]:
 
 
 def build_environments(specs: Mapping[str, EnvSpec], builder: EnvironmentBuilder) -> dict[str, Environment]:
-    complete = with_common_python(specs)
-    return dict(zip(complete, builder.build_all(list(complete.values())), strict=True))
+    """Return the environments, all with one Python and one kind of build where they are free to choose."""
+    complete = with_common_build(list(with_common_python(specs).values()), builder)
+    return dict(zip(specs, builder.build_all(complete), strict=True))
 
 
 def take_fingerprints(

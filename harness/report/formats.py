@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from harness.core.diagnosis import Bisection
     from harness.core.fleet import FleetPlan, FleetReport
     from harness.core.golden import GoldenStatus, Review
+    from harness.core.linking import LinkCheck
     from harness.core.machine import Checkup
     from harness.core.migration import Migration
     from harness.core.prediction import Inspection
@@ -238,6 +239,14 @@ INSPECTION: Formats["Inspection"] = Formats(
     Format("json", lambda found, _: _of("json.results").dump_inspection(found)),
     Format("sarif", lambda found, _: _of("ci.sarif").render_sarif(found)),
     Format("text", _INSPECTION["text"]),
+)
+_LINKS = _documented(lambda check, _: _of("documents.link_check").link_document(check))
+LINK_CHECK: Formats["LinkCheck"] = Formats(
+    Format("console", _LINKS["console"]),
+    Format("markdown", _LINKS["markdown"]),
+    Format("html", _LINKS["html"]),
+    Format("json", lambda check, _: _of("json.results").dump_link_check(check)),
+    Format("sarif", lambda check, _: _of("ci.sarif").render_link_sarif(check)),
 )
 _CHECKUP = _documented(lambda checkup, _: _of("documents.doctor").checkup_document(checkup))
 CHECKUP: Formats["Checkup"] = Formats(

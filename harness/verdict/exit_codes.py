@@ -10,6 +10,7 @@ from harness.core.diagnosis import BisectAnswer, Bisection, MitigationAnswer, Mi
 from harness.core.errors import ExitCode
 from harness.core.fleet import FleetReport
 from harness.core.golden import GoldenStatus, Packing, RecordChange, Review
+from harness.core.linking import LinkCheck, LinkOutcome
 from harness.core.machine import Checkup
 from harness.core.migration import Migrated, Migration
 from harness.core.outcome import Decision, Status
@@ -48,6 +49,11 @@ def exit_code(result: object) -> ExitCode:
             return GREEN if result.answer is BisectAnswer.NOTHING else RED if _has_culprit(result) else OPEN
         case Inspection():
             return _of_files(result)
+        case LinkCheck():
+            links = set(result.outcomes.values())
+            if links & {LinkOutcome.RECOMPILE, LinkOutcome.CHANGE_SOURCE} or any(note.stops for note in result.notes):
+                return RED
+            return GREEN if links == {LinkOutcome.LINKS} else OPEN
         case Migration():
             outcomes = set(result.counts)
             if outcomes - {Migrated.READY, Migrated.UNDECIDED}:

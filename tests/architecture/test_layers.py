@@ -23,6 +23,7 @@ LAYERS = (
                 "env",
                 "fleet",
                 "inspect",
+                "link_check",
                 "matrix",
                 "migration",
                 "mitigate",
@@ -42,7 +43,7 @@ LAYERS = (
     ("verdict",),
     ("checks.migration",),
     ("checks.startup",),
-    ("checks.latency", "checks.outputs", "checks.prediction", "checks.hang"),
+    ("checks.latency", "checks.outputs", "checks.prediction", "checks.hang", "checks.linking"),
     ("probing",),
     ("artifacts", "environments"),
     ("config", "store"),
@@ -93,6 +94,7 @@ PURE_MODULES = (
     "checks.latency.moderation",
     "checks.latency.quantities",
     "checks.latency.statistics",
+    "checks.linking.demangled",
     "checks.migration.compilation",
     "checks.migration.conversion_rewrites",
     "checks.migration.deprecation",
@@ -196,6 +198,11 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), str(path))
 
 
+@functools.cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree_of(path)))
+
+
 CONTROLLER = [path for path in sorted(HARNESS.rglob("*.py")) if path.relative_to(HARNESS).parts[0] != "worker"]
 MODULES = {".".join(path.relative_to(HARNESS).with_suffix("").parts): path for path in CONTROLLER}
 
@@ -213,7 +220,7 @@ def room_of(path: Path) -> str:
 def imports_of(path: Path) -> tuple[tuple[str, str], ...]:
     """What a module imports, each with the place where it does."""
     found: list[tuple[str, str]] = []
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if not isinstance(node, ast.Import | ast.ImportFrom):
             continue
         at = f"{path.relative_to(PROJECT)}:{node.lineno}"
@@ -309,7 +316,7 @@ def test_pure_modules_touch_nothing_and_import_nothing_that_does() -> None:
             assert target.split(".")[0] not in EFFECTS - LOCKED.get(name, set()), f"{at}: {target}"
             ours = module_in(target)
             assert ours is None or is_pure(ours), f"{at}: {target} is not pure"
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
                 assert node.attr in OF_OS, f"{path}:{node.lineno}: os.{node.attr}"
             if not isinstance(node, ast.Call):
@@ -322,7 +329,7 @@ def test_only_the_clock_module_asks_what_day_it_is() -> None:
     for path in CONTROLLER:
         called = {
             node.attr
-            for node in ast.walk(tree_of(path))
+            for node in nodes_of(path)
             if isinstance(node, ast.Attribute)
             and isinstance(node.value, ast.Name)
             and node.value.id in ("datetime", "date")
@@ -337,7 +344,7 @@ def test_only_one_module_reads_values_as_types() -> None:
     asking = {
         path.relative_to(HARNESS).as_posix()
         for path in CONTROLLER
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.Attribute) and node.attr in ends and ast.unparse(node) in asks
     }
     assert asking == {"machine/typed.py"}
@@ -350,7 +357,7 @@ def test_names_say_what_is_inside() -> None:
 
 def test_pairs_are_never_cut_short_silently() -> None:
     for path in CONTROLLER:
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip":
                 assert any(keyword.arg == "strict" for keyword in node.keywords), f"{path}:{node.lineno}"
 
@@ -359,5 +366,5 @@ def test_what_measures_does_not_judge() -> None:
     """A ``passed`` below the decision would be a judgement in the wrong place."""
     for path in CONTROLLER:
         if room_of(path) in ("core", "artifacts", "probing"):
-            attributes = {node.attr for node in ast.walk(tree_of(path)) if isinstance(node, ast.Attribute)}
+            attributes = {node.attr for node in nodes_of(path) if isinstance(node, ast.Attribute)}
             assert "passed" not in attributes, path

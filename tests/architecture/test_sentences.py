@@ -4,7 +4,7 @@ import ast
 import functools
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -66,17 +66,18 @@ def sentences_read(tree: ast.Module, constants: Constants) -> Iterator[tuple[int
     """
     scopes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     for scope in scopes:
-        bound = _bound_to_texts(scope)
-        for node in ast.walk(scope):
+        nodes = tuple(ast.walk(scope))
+        bound = _bound_to_texts(nodes)
+        for node in nodes:
             if _reads_a_text(node, bound, constants):
                 assert isinstance(node, ast.expr)
                 yield node.lineno, scope.name
 
 
-def _bound_to_texts(scope: ast.AST) -> frozenset[str]:
-    """Return the local names that stand for a field of text."""
+def _bound_to_texts(nodes: Sequence[ast.AST]) -> frozenset[str]:
+    """Return the local names of a function's nodes that stand for a field of text."""
     bound = set()
-    for node in ast.walk(scope):
+    for node in nodes:
         if isinstance(node, ast.Assign):
             pairs = [(target, node.value) for target in node.targets]
         elif isinstance(node, ast.NamedExpr):
@@ -147,6 +148,15 @@ def modules() -> dict[str, ast.Module]:
 
 
 @functools.cache
+def imports() -> dict[str, tuple[ast.ImportFrom, ...]]:
+    """The imports of every module, those within functions too."""
+    return {
+        name: tuple(node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+        for name, tree in modules().items()
+    }
+
+
+@functools.cache
 def own_constants(module: str) -> Constants:
     """Return the texts among the constants of a module, by name."""
     found: dict[str, tuple[str, ...]] = {}
@@ -161,8 +171,8 @@ def own_constants(module: str) -> Constants:
 def constants_in(module: str) -> Constants:
     """Return the texts that a module's names stand for, its own and those that it imports."""
     found = dict(own_constants(module))
-    for node in ast.walk(modules()[module]):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("harness"):
+    for node in imports()[module]:
+        if (node.module or "").startswith("harness"):
             source = (node.module or "").partition(".")[2]
             for alias in node.names:
                 name = alias.asname or alias.name

@@ -52,11 +52,12 @@ LEFT_OUT = {
     r".*--fixtures vision": "needs torchvision: test_fixture_packages.py runs the same models",
     r".* --over releases .*half_on.*": "builds what lies between: test_first_bad.py searches so",
     r".*--over releases --cell .*|.*--cell .* --over releases.*": "builds what lies between: as above",
+    r".* -m harness .*torch.backend[ =]cpu": "needs PyTorch's own index: test_torch_backends.py stands for it",
     r".* -m harness fleet .*": "needs a store and its plan: test_fleet.py runs each",
 }
 """By pattern of a whole command, why no test executes it."""
 
-QUICK = re.compile(r"|cache|completion|doctor|env|golden|inspect|report|gate|waivers|-.*")
+QUICK = re.compile(r"|cache|completion|doctor|env|golden|inspect|link-check|report|gate|waivers|-.*")
 """Verbs that start no model."""
 
 EXPECTED = {

@@ -18,6 +18,7 @@ from harness.report.formats import RUN
 from tests.integration.gate import PROJECT, compat
 from tests.unit.builders.printed import check, commands_in
 
+pytestmark = pytest.mark.integration
 EXAMPLES = PROJECT / "examples" / "models"
 AS_MADE = {
     "intent_int8": Status.PASS,

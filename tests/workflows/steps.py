@@ -1,4 +1,4 @@
-"""The steps of our workflows, run as the runner runs them: expressions filled in, each in a shell of its own."""
+"""The steps of our workflows and of our action, run as the runner runs them: expressions filled in, each in a shell of its own."""
 
 import re
 import subprocess
@@ -10,6 +10,7 @@ from ruamel.yaml import YAML
 
 PROJECT = Path(__file__).resolve().parents[2]
 WORKFLOWS = PROJECT / ".github" / "workflows"
+ACTION = PROJECT / "action.yml"
 EXPRESSION = re.compile(r"\$\{\{ *([\w.-]+) *\}\}")
 
 
@@ -21,26 +22,27 @@ def load(path: Path) -> dict[str, Any]:
 
 
 class Job:
-    """One job of a workflow with its inputs, in a workspace; actions of others are left out."""
+    """One job of a workflow, or our action, with its inputs, in a workspace; actions of others are left out."""
 
     def __init__(
         self,
         workspace: Path,
         inputs: Mapping[str, str],
         environ: Mapping[str, str],
-        workflow: str = "upgrade-gate.yml",
-        name: str = "judge",
+        workflow: str | None = None,
+        name: str = "",
         known: Mapping[str, str] | None = None,
     ) -> None:
         self.workspace = workspace
-        self.workflow = load(WORKFLOWS / workflow)
-        declared = self.workflow["on"]["workflow_call"]["inputs"]
+        document = load(WORKFLOWS / workflow if workflow else ACTION)
+        declared = document["on"]["workflow_call"]["inputs"] if workflow else document["inputs"]
         assert set(inputs) <= set(declared)
         values = {name: str(item.get("default", "")) for name, item in declared.items()} | dict(inputs)
         self.known = {f"inputs.{name}": value for name, value in values.items()}
         self.known |= {"github.workspace": str(workspace), **(known or {})}
-        self.job = self.workflow["jobs"][name]
-        self.environ = {**environ, **self._filled(self.job["env"])}
+        self.job = document["jobs"][name] if workflow else document["runs"]
+        self.environ = {**environ, **self._filled(self.job.get("env", {}))}
+        self._folder = self.job.get("defaults", {}).get("run", {}).get("working-directory", ".")
         self.log = ""
 
     def step(self, name: str) -> dict[str, Any]:
@@ -56,13 +58,16 @@ class Job:
         variables.write_text("")
         ran = subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
-            cwd=self.workspace / self.known["inputs.project"],
+            cwd=self.workspace / self._filled({"in": step.get("working-directory", self._folder)})["in"],
             env={
                 **self.environ,
                 **self._filled(step.get("env", {})),
                 "GITHUB_OUTPUT": str(output),
                 "GITHUB_ENV": str(variables),
+                "GITHUB_ACTION_PATH": str(PROJECT),
+                "GITHUB_REPOSITORY": "owner/repository",
                 "GITHUB_RUN_ID": "4711",
+                "RUNNER_TEMP": str(self.workspace.parent),
                 "GITHUB_STEP_SUMMARY": str(self.workspace / "summary.md"),
             },
             stdout=subprocess.PIPE,

@@ -12,11 +12,11 @@ from check_jsonschema.builtin_schemas import get_builtin_schema
 from harness.config.policy import parse_policy
 from harness.core.findings import SEVERITY
 from harness.serving.settings.mitigations import MITIGATIONS
-from tests.workflows.steps import PROJECT, WORKFLOWS, load
+from tests.workflows.steps import ACTION, PROJECT, WORKFLOWS, load
 
 EXAMPLES = PROJECT / "docs" / "examples" / "ci"
 FILES = [(path, "vendor.github-workflows") for path in sorted(WORKFLOWS.glob("*.yml"))]
-FILES += [(EXAMPLES / "gitlab-ci.yml", "vendor.gitlab-ci")]
+FILES += [(EXAMPLES / "gitlab-ci.yml", "vendor.gitlab-ci"), (ACTION, "vendor.github-actions")]
 
 
 @pytest.mark.parametrize(("path", "schema"), FILES, ids=[path.name for path, _ in FILES])
@@ -24,9 +24,19 @@ def test_the_published_schema_accepts_the_file(path: Path, schema: str) -> None:
     validator(schema).validate(load(path))
 
 
-@pytest.mark.parametrize("schema", ["vendor.github-workflows", "vendor.gitlab-ci"])
-def test_the_schema_refuses_a_job_that_does_nothing(schema: str) -> None:
-    wrong = {"on": "push", "jobs": {"a": {"steps": []}}} if "github" in schema else {"a": {"artifacts": {"when": "?"}}}
+@pytest.mark.parametrize(
+    ("schema", "wrong"),
+    [
+        ("vendor.github-workflows", {"on": "push", "jobs": {"a": {"steps": []}}}),
+        ("vendor.gitlab-ci", {"a": {"artifacts": {"when": "?"}}}),
+        ("vendor.github-actions", {"name": "a", "description": "b", "runs": {"using": "composite"}}),
+        (
+            "vendor.github-actions",  # a step without its shell
+            {"name": "a", "description": "b", "runs": {"using": "composite", "steps": [{"run": "true"}]}},
+        ),
+    ],
+)
+def test_the_schema_refuses_a_job_that_does_nothing(schema: str, wrong: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
         validator(schema).validate(wrong)
 
@@ -36,32 +46,34 @@ def validator(schema: str) -> Any:
     return jsonschema.validators.validator_for(document)(document)
 
 
-@pytest.mark.parametrize("path", sorted(WORKFLOWS.glob("*.yml")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*sorted(WORKFLOWS.glob("*.yml")), ACTION], ids=lambda path: path.name)
 def test_no_expression_is_pasted_into_a_script_and_every_action_has_a_version(path: Path) -> None:
     """What stands in an input would be run: it comes in by an environment variable."""
-    for job in load(path)["jobs"].values():
+    document = load(path)
+    for job in (document["jobs"] if "jobs" in document else {"": document["runs"]}).values():
         for step in job.get("steps", []):
             assert "${{" not in step.get("run", "")
-            assert "uses" not in step or re.search(r"@v\d+$", step["uses"])
+            assert "uses" not in step or step["uses"] == "./" or re.search(r"@v\d+$", step["uses"])
 
 
 @pytest.mark.parametrize("path", sorted(WORKFLOWS.glob("*.yml")), ids=lambda path: path.name)
-def test_a_workflow_may_read_the_repository_and_no_more(path: Path) -> None:
-    assert load(path)["permissions"] == {"contents": "read"}
+def test_a_workflow_may_read_the_repository_and_no_more_but_what_comments(path: Path) -> None:
+    comments = {"pull-requests": "write"} if path.name == "version-bump-gate.yml" else {}
+    assert load(path)["permissions"] == {"contents": "read", **comments}
 
 
 def test_the_example_passes_on_inputs_that_exist() -> None:
-    call = load(WORKFLOWS / "version-bump-gate.yml")["jobs"]["upgrade"]
-    assert (PROJECT / call["uses"]).is_file()
-    assert set(call["with"]) <= set(load(WORKFLOWS / "upgrade-gate.yml")["on"]["workflow_call"]["inputs"])
+    call = load(WORKFLOWS / "version-bump-gate.yml")["jobs"]["upgrade"]["steps"][-1]
+    assert call["uses"] == "./"
+    assert set(call["with"]) <= set(load(ACTION)["inputs"])
     assert (PROJECT / call["with"]["policy"]).is_file()
 
 
-def test_every_input_of_the_workflow_is_reported_in_the_guide() -> None:
+def test_every_input_of_the_action_is_reported_in_the_guide() -> None:
     page = (PROJECT / "docs" / "guide" / "in-ci.md").read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE))
-    workflow = load(WORKFLOWS / "upgrade-gate.yml")["on"]["workflow_call"]
-    assert {*workflow["inputs"], *workflow["outputs"]} <= rows
+    action = load(ACTION)
+    assert {*action["inputs"], *action["outputs"]} <= rows
 
 
 def test_the_example_of_a_policy_is_one() -> None:

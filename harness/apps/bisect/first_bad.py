@@ -21,6 +21,7 @@ from harness.environments.installer import find_uv
 from harness.environments.interpreters import find_pythons, verified_python
 from harness.environments.pythons import choose_python
 from harness.environments.sides import direction_of
+from harness.environments.torch_backends import common_build, with_build
 from harness.environments.versions import in_order
 from harness.project import ANSWERS, Project, library_of
 from harness.report.json.results import dump_first_bad
@@ -222,7 +223,12 @@ def _in_full(text: str, project: Project) -> str:
 
 
 def specs_of(names: Sequence[str], project: Project) -> dict[str, EnvSpec]:
-    specs = project.releases(names)
+    specs = _with_python(project.releases(names), names)
+    backend = common_build([specs[names[0]], specs[names[-1]]], project.builder)
+    return {name: with_build(spec, backend) for name, spec in specs.items()}
+
+
+def _with_python(specs: dict[str, EnvSpec], names: Sequence[str]) -> dict[str, EnvSpec]:
     ends = [specs[name] for name in (names[0], names[-1])]
     open_ends = [spec.release for spec in ends if spec.release is not None and spec.python is None]
     if not open_ends:

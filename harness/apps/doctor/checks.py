@@ -7,13 +7,14 @@ question does not come up there.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from harness.apps.doctor.facts import Disk, Host, Tools
 from harness.checks.latency.machine import STOLEN_LIMIT
-from harness.core.environment import ENVIRONMENT_BYTES
+from harness.core.environment import CPU_ENVIRONMENT_BYTES, ENVIRONMENT_BYTES
 from harness.core.machine import CheckStatus, MachineCheck
-from harness.environments.candidate_facts import Candidate
+from harness.environments.candidate_facts import Candidate, Wheel
 from harness.environments.cuda_support import LINK_THEM, gpu_trouble, is_older, minimal_driver, runs_on
 
 GB = 1e9
@@ -53,8 +54,14 @@ class Facts:
         return self.names if self.device != "cpu" else ()
 
     @property
-    def to_build(self) -> tuple[str, ...]:
-        return tuple(candidate.name for candidate in self.candidates if not candidate.built and not candidate.trouble)
+    def to_build(self) -> dict[str, int]:
+        """Name -> the bytes that its building needs."""
+        missing = [candidate for candidate in self.candidates if not candidate.built and not candidate.trouble]
+        return {candidate.name: _needed_bytes(candidate.wheel) for candidate in missing}
+
+
+def _needed_bytes(wheel: Wheel | None) -> int:
+    return CPU_ENVIRONMENT_BYTES if wheel is not None and wheel.cuda is None else ENVIRONMENT_BYTES
 
 
 class Reading(NamedTuple):
@@ -169,12 +176,13 @@ def _disk(facts: Facts, _host: Host) -> Reading:
     free = "free space unknown" if place.free is None else f"{place.free / GB:.0f} GB free"
     if not missing:
         return Reading(f"{free} in {place.folder}; nothing to build")
-    needed = len(missing) * ENVIRONMENT_BYTES
+    needed = sum(missing.values())
     shown = f"{free} in {place.folder}; {len(missing)} to build, {needed / GB:.0f} GB"
     if not place.writable:
-        return Reading(shown, "read-only", missing)
+        return Reading(shown, "read-only", tuple(missing))
     if place.free is not None and place.free < needed:
-        return Reading(shown, "full", missing[int(place.free // ENVIRONMENT_BYTES) :])
+        fitting = sum(total <= place.free for total in accumulate(missing.values()))
+        return Reading(shown, "full", tuple(missing)[fitting:])
     return Reading(shown)
 
 
@@ -400,7 +408,10 @@ CHECKS = (
         RESOURCES,
         _disk,
         source="the folder of the environments",
-        limit=f"{ENVIRONMENT_BYTES / GB:.0f} GB for each that is to be built, and writable",
+        limit=(
+            f"{ENVIRONMENT_BYTES / GB:.0f} GB for each that is to be built, "
+            f"{CPU_ENVIRONMENT_BYTES / GB:g} GB without CUDA, and writable"
+        ),
         problems={
             "read-only": Problem(
                 "The folder of the environments may not be written.",

@@ -25,6 +25,7 @@ from harness.environments.candidate_facts import Candidate
 from harness.environments.installer import find_uv, pip_for
 from harness.environments.interpreters import find_pythons
 from harness.environments.native import NoCompiler, ask_compiler
+from harness.environments.torch_backends import common_build, with_build
 from harness.machine import clock, gpu, pool
 from harness.machine.cores import look_at_cores
 from harness.probing.provision import with_common_python
@@ -72,9 +73,12 @@ def _candidates(specs: Sequence[EnvSpec], builder: EnvironmentBuilder, uv: str |
     """Return what is known of each environment, with the Python that a run would choose for all of them."""
     pythons = find_pythons()
     chosen = _with_pythons(specs)
+    backend = common_build([each for each in chosen if isinstance(each, EnvSpec)], builder, limit_s=candidates.LIMIT_S)
 
     def look(wanted: EnvSpec | Candidate) -> Candidate:
-        return wanted if isinstance(wanted, Candidate) else candidates.examine(wanted, builder, uv=uv, pythons=pythons)
+        if isinstance(wanted, Candidate):
+            return wanted
+        return candidates.examine(with_build(wanted, backend), builder, uv=uv, pythons=pythons)
 
     return pool.each(look, chosen, jobs=len(chosen))
 

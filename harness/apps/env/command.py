@@ -20,6 +20,11 @@ HELP = CommandHelp(
 
 def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("releases", nargs="*", metavar="RELEASE", help="default: the configured pair")
+    command.add_argument(
+        "--torch-backend",
+        metavar="BUILD",
+        help="auto, default (what the package index has), or a build of PyTorch's own index: cpu, cu126",
+    )
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
@@ -32,5 +37,5 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
     environments = build_environments(specs, project.builder)
     project.progress.finish()
     for environment in environments.values():
-        print(f"{environment.name:16} {environment.interpreter}")
+        print(f"{f'torch {environment.spec.version}':16} {environment.interpreter}")
     return None

@@ -52,8 +52,8 @@ def init_logs(old: GroupRun, new: GroupRun) -> list[float]:
 
 
 def median(values: Sequence[float]) -> float | None:
-    """Return the middle value, of two the larger; None without any."""
-    return sorted(values)[len(values) // 2] if values else None
+    """Return the middle value, of two the smaller: what else a machine does only adds; None without any."""
+    return sorted(values)[(len(values) - 1) // 2] if values else None
 
 
 def own_s(run: GroupRun, model: str) -> float:

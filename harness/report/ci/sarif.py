@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import quote
 
 from harness import __version__
+from harness.core.linking import LinkCheck
 from harness.core.outcome import Decision, Status
 from harness.core.prediction import InspectedFile, Inspection, StaticFinding, StaticVerdict, Weight
 from harness.core.report import RunReport
@@ -20,6 +21,7 @@ from harness.report.ci.checks import declared, file_and_line
 from harness.report.json.text import json_text
 from harness.report.words.phrases import NO_REASON
 from harness.report.words.summary import headline
+from harness.verdict.linking import COMPILES_AGAIN
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {Weight.STOPS: "error", Weight.DOUBT: "warning", Weight.WARNING: "warning", Weight.NOTE: "note"}
@@ -29,7 +31,7 @@ NAMED, MOST_LOCATIONS = 5, 20
 DECISION = "decision"
 # Code scanning refuses a result that lies nowhere: what no file of it declares stands here.
 ELSEWHERE = {"physicalLocation": {"artifactLocation": {"uri": "pyproject.toml"}, "region": {"startLine": 1}}}
-UNREADABLE, NOT_JUDGED = "unreadable", "not_torchscript"
+UNREADABLE, NOT_JUDGED, UNRESOLVED = "unreadable", "not_torchscript", "unresolved"
 
 
 def render_sarif(inspection: Inspection, *, most_results: int = MOST_RESULTS) -> str:
@@ -63,6 +65,45 @@ def render_run_sarif(report: RunReport, *, places: Mapping[str, str] | None = No
         [_notified(rest)] if rest > 0 else [],
         exit_code=report.judgement.exit_code,
     )
+
+
+def render_link_sarif(check: LinkCheck, *, most_results: int = MOST_RESULTS) -> str:
+    """Return the log of a check of binaries, ending with a newline: a result for each symbol that one misses."""
+    results = [
+        _in_file(
+            binary.file,
+            missing.change.name.lower(),
+            "warning" if missing.change in COMPILES_AGAIN else "error",
+            f"LibTorch {check.new} does not export {missing.text}: {missing.change}"
+            + "".join(f"; it has {successor}" for successor in missing.successors),
+            fingerprint=missing.symbol,
+        )
+        for binary in check.binaries
+        for missing in binary.missing
+    ]
+    results += [
+        _in_file(
+            binary.file,
+            UNRESOLVED,
+            "error",
+            f"neither LibTorch nor a library that is here has {text}",
+            fingerprint=text,
+        )
+        for binary in check.binaries
+        for text in binary.unresolved
+    ]
+    left_out = len(results[most_results:])
+    return _log(results[:most_results], [_notified(left_out)] if left_out else [])
+
+
+def _in_file(file: str, rule: str, level: str, text: str, *, fingerprint: str) -> dict[str, object]:
+    return {
+        "ruleId": rule,
+        "level": level,
+        "message": {"text": _plain(text)},
+        "locations": [{"physicalLocation": {"artifactLocation": {"uri": _uri(file)}}}],
+        "partialFingerprints": {"symbol/v1": fingerprint},
+    }
 
 
 def _of_decision(report: RunReport) -> dict[str, object]:

@@ -13,6 +13,7 @@ from harness.core.cache import Cache, CacheCleaning
 from harness.core.errors import RunDirError
 from harness.core.fleet import FleetPlan, FleetReport
 from harness.core.golden import GoldenStatus, Review
+from harness.core.linking import LinkCheck
 from harness.core.machine import Checkup
 from harness.core.migration import Migration
 from harness.core.prediction import Inspection
@@ -62,6 +63,11 @@ def dump_status(status: GoldenStatus) -> str:
 def dump_inspection(inspection: Inspection) -> str:
     """Return everything that was read of files and said about them."""
     return _dump(exit_code=int(exit_code(inspection)), **msgspec.to_builtins(inspection))
+
+
+def dump_link_check(check: LinkCheck) -> str:
+    """Return what becomes of each binary, with the mangled names of what it misses."""
+    return _dump(exit_code=int(exit_code(check)), **msgspec.to_builtins(check))
 
 
 def dump_matrix(matrix: Matrix, verdict: MatrixVerdict) -> str:

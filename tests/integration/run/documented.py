@@ -22,6 +22,8 @@ HANGS = PROJECT / "tests" / "integration" / "checks" / "startup" / "hangs"
 CELL = "enlarge_thumbnail/alone"
 DEADLINE_S = 1500.0
 
+SERVER = "namespace at::autocast { bool is_enabled(); } bool serve() { return at::autocast::is_enabled(); }"
+
 PROPOSE = ("golden", "propose", "last")
 ACCEPT = ("golden", "accept", "all", "--reason", "tried")
 FIRST: Mapping[str, tuple[tuple[str, ...], ...]] = {
@@ -35,7 +37,7 @@ FIRST: Mapping[str, tuple[tuple[str, ...], ...]] = {
     r".*--artifacts bundles.*": (("pack", "--old", "2.1.2", "--artifacts", "models", "--into", "bundles"),),
 }
 """By pattern of the words what has to be done before."""
-READING = ("", "completion", "doctor", "env", "gate", "inspect", "report")
+READING = ("", "completion", "doctor", "env", "gate", "inspect", "link-check", "report")
 """Verbs that write nothing into the project."""
 
 
@@ -148,6 +150,11 @@ def make_scratch(folder: Path, old_python: str, new_python: str) -> Scratch:
     shutil.copy(SCRATCH / "models.py", folder / "models")
     shutil.copy(SCRATCH / "policy.toml", folder)
     shutil.copy(SCRATCH / "fleet.toml", folder)
+    for binary in ("server", "build/server", "ops/libmyops.so"):
+        (folder / binary).parent.mkdir(exist_ok=True)
+        command = ["g++", "-std=c++17", "-shared", "-fPIC", "-x", "c++", "-", "-o", str(folder / binary)]
+        subprocess.run(command, input=SERVER.encode(), check=True)
+    (folder / "rootfs").mkdir()
     (folder / "reports" / "matrix").mkdir(parents=True)
     (folder / "reports" / "matrix" / "matrix.json").write_text(dump_matrix(mixed(), judge_matrix(mixed())))
     scratch = Scratch(
@@ -158,6 +165,7 @@ def make_scratch(folder: Path, old_python: str, new_python: str) -> Scratch:
             "/opt/torch21/bin/python": old_python,
             "/opt/prod/bin/python": old_python,
             "/opt/torch26/bin/python": new_python,
+            "/opt/libtorch-2.6": str(Path(new_python).parents[1]),
             "/srv/models": ".",
             "/tmp/main/golden": "golden",
             "/var/tmp/reports": str(folder.with_name("elsewhere")),

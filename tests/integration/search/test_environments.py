@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.core.environment import EnvSpec, Environment
+from harness.core.environment import AUTO_BACKEND, EnvSpec, Environment
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
 from harness.environments.installer import find_uv
+from harness.environments.torch_backends import common_build
 
 PROJECT = Path(__file__).parents[3]
 SPEC = EnvSpec(name="torch 2.6.0", release="2.6.0")
@@ -15,9 +16,12 @@ SPEC = EnvSpec(name="torch 2.6.0", release="2.6.0")
 pytestmark = pytest.mark.integration
 
 
+def builder(root: Path) -> EnvironmentBuilder:
+    return EnvironmentBuilder(root, progress=lambda name, text: None, uv=find_uv())
+
+
 def build() -> Environment:
-    root = default_environment_root()
-    return EnvironmentBuilder(root, progress=lambda name, text: None, uv=find_uv()).build(SPEC)
+    return builder(default_environment_root()).build(SPEC)
 
 
 def distributions(environment: Environment) -> dict[str, str]:
@@ -39,3 +43,15 @@ def test_environment_holds_torch_and_nothing_it_does_not_need() -> None:
     found = distributions(build())
     assert found["torch"].startswith("2.6.0")
     assert not {"numpy", "pip", "setuptools"} & set(found)
+
+
+def test_a_ready_made_interpreter_with_cuda_gets_no_build_for_cpus_beside_it(tmp_path: Path) -> None:
+    """The build of the registry, whose version names none."""
+    ready = EnvSpec(name="prod", interpreter=build().interpreter)
+    beside = EnvSpec(name="torch 2.1.2", release="2.1.2", python="3.11", torch_backend=AUTO_BACKEND)
+    empty = EnvironmentBuilder(tmp_path, progress=lambda *_: None, note=notes_of_index, uv=find_uv())
+    assert common_build([ready, beside], empty) == "default"
+
+
+def notes_of_index(text: str) -> None:
+    pytest.fail(f"an index was asked: {text}")

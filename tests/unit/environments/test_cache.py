@@ -55,6 +55,15 @@ class Root:
         return {entry.name: entry for entry in read_cache(self.folder, NOW, lambda _: None).entries}
 
 
+def test_a_release_is_all_of_its_builds(root: Root) -> None:
+    environment = root.builder().build(spec("2.6.0+cpu"))
+    built = Path(environment.interpreter).parents[1].name
+    assert built.startswith("torch-2.6.0+cpu-")
+    assert root.entries()[built].release == "2.6.0"
+    assert {root.new, built} <= names(root.clean("2.6.0").removed)
+    assert root.old in root.entries()
+
+
 def spec(release: str) -> EnvSpec:
     return EnvSpec(name=f"torch {release}", release=release, python=OWN_PYTHON)
 

@@ -27,6 +27,7 @@ from harness.core.cache import CacheCleaning
 from harness.core.fleet import FleetReport
 from harness.core.archive import ArchiveFacts, ArchiveFormat, ArchiveProblem, CodePlace
 from harness.core.releases import ReleaseResult, Conclusion, Ending, FirstBad, ReleaseAnswer
+from harness.core.linking import LinkCheck, LinkedBinary, LinkNote, LinkOutcome, MissingSymbol, SymbolChange
 from harness.core.machine import CheckStatus, Checkup, MachineCheck
 from harness.core.outcome import Decision, Outcome, Status
 from harness.core.prediction import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
@@ -40,7 +41,7 @@ from harness.report.ci.comment import render_comment
 from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit
 from harness.report.ci.openmetrics import render_openmetrics
-from harness.report.ci.sarif import render_run_sarif, render_sarif
+from harness.report.ci.sarif import render_link_sarif, render_run_sarif, render_sarif
 from harness.report.ci.spreadsheet import render_csv, render_owners_csv
 from harness.report.json.report import dump_report
 from harness.report.json.results import (
@@ -49,6 +50,7 @@ from harness.report.json.results import (
     dump_first_bad,
     dump_fleet,
     dump_inspection,
+    dump_link_check,
     dump_matrix,
     dump_migration,
     dump_review,
@@ -64,6 +66,7 @@ from harness.report.formats import (
     FLEET_PLAN,
     GOLDEN_STATUS,
     INSPECTION,
+    LINK_CHECK,
     MATRIX,
     MIGRATION,
     REVIEW,
@@ -141,6 +144,35 @@ def inspection() -> Inspection:
         files.append(InspectedFile(path=name, facts=facts, verdicts={"new": told}))
         files.append(InspectedFile(path=f"{name}.pt", failure=ArchiveProblem(kind="damaged", text=name), verdicts={}))
     return Inspection(releases={"new": "2.6.0"}, files=tuple(files))
+
+
+def link_check() -> LinkCheck:
+    """Return binaries whose every text is hostile."""
+    binaries = tuple(
+        LinkedBinary(
+            file=name,
+            uses=1,
+            missing=tuple(
+                MissingSymbol(symbol=name, text=name, change=change, successors=(name,), since=name)
+                for change in SymbolChange
+            ),
+            unresolved=(name,),
+            absent=(name,),
+            fits=(name,),
+            notes=(LinkNote(kind="run_path", subject=name, text=name, what_to_do=name),),
+        )
+        for name in NAMES
+    )
+    outcomes = {binary.file: LinkOutcome.CHANGE_SOURCE for binary in binaries}
+    return LinkCheck(
+        old=NAMES[0],
+        new=NAMES[1],
+        image=NAMES[2],
+        binaries=binaries,
+        outcomes=outcomes,
+        others=NAMES,
+        notes=binaries[0].notes,
+    )
 
 
 def checkup() -> Checkup:
@@ -343,6 +375,11 @@ FORMATS: dict[tuple[str, str], Format] = {
     ("inspect", "json"): Format(lambda: dump_inspection(inspection()), _json_texts, raw=True),
     ("inspect", "sarif"): Format(lambda: render_sarif(inspection()), _sarif),
     ("inspect", "text"): Format(_shown(INSPECTION, "text", inspection), shown=()),
+    ("link-check", "console"): Format(_shown(LINK_CHECK, "console", link_check), shown=()),
+    ("link-check", "html"): Format(_shown(LINK_CHECK, "html", link_check), _page),
+    ("link-check", "json"): Format(lambda: dump_link_check(link_check()), _json_texts, raw=True),
+    ("link-check", "markdown"): Format(_shown(LINK_CHECK, "markdown", link_check), _markdown),
+    ("link-check", "sarif"): Format(lambda: render_link_sarif(link_check()), _sarif),
     ("doctor", "console"): Format(_shown(CHECKUP, "console", checkup), shown=()),
     ("doctor", "json"): Format(lambda: dump_checkup(checkup()), _json_texts, raw=True),
     ("matrix", "console"): Format(_shown(MATRIX, "console", hostile_matrix), shown=()),

@@ -1,7 +1,7 @@
 """Makes the ``RunReport``, which every format renders, of what the stages found."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness import __version__
 from harness.apps.upgrade.decide import not_begun_words, policy_report, why_untimed
@@ -27,6 +27,7 @@ from harness.checks.outputs.compare import answers_hold_value, later_call_notes
 from harness.checks.startup.attribution_words import time_notes
 from harness.checks.startup.measures import busy_s
 from harness.checks.startup.readiness import BRINGING_UP
+from harness.core.environment import Fingerprint
 from harness.core.golden import Trust
 from harness.core.measurement import LatencyMeasurement
 from harness.core.models import ModelDeclaration
@@ -332,6 +333,17 @@ def _whole_s(spans: Sequence[Span]) -> float:
     return (max(span.end_ns for span in ended) - min(span.begin_ns for span in ended)) * 1e-9 if ended else 0.0
 
 
+def different_builds(fingerprints: Mapping[str, Fingerprint]) -> Iterator[str]:
+    """Say that one side has CUDA in its build and the other has not."""
+    old, new = fingerprints.get("old"), fingerprints.get("new")
+    if old is not None and new is not None and (old.cuda is None) != (new.cuda is None):
+        kinds = (f"torch {side.torch} with{f' CUDA {side.cuda}' if side.cuda else 'out CUDA'}" for side in (old, new))
+        yield (
+            f"the sides are different kinds of build, {' and '.join(kinds)}, which differ in kernels and thread pools "
+            "too: what changed need not be the release's (torch_backend, or the same kind of interpreter on both sides)"
+        )
+
+
 def _notes(
     facts: TakenOut, effects: Effects, scenarios: Sequence[ScenarioReport], uses: Sequence[WaiverUse]
 ) -> tuple[str, ...]:
@@ -348,6 +360,7 @@ def _notes(
     left_out = facts.rollback.left_out if facts.rollback is not None else {}
     notes.extend(f"left out of the rollback, {name}: {how}" for name, how in left_out.items())
     notes.extend(later_call_notes(facts, findings.differs))
+    notes.extend(different_builds(facts.fingerprints))
     notes.extend(unexplained_notes(facts))
     notes.extend(time_notes(facts.attributions))
     notes.extend(waiver_notes(uses))

@@ -11,7 +11,7 @@ from harness.core.outcome import Outcome
 from harness.core.plan import Cell, LatencyBudget
 from harness.core.probe import ServingProfile, Span
 from harness.probing.facts import Export
-from harness.apps.upgrade.report.make import _why_no_latency, asked_digest, durations_s
+from harness.apps.upgrade.report.make import _why_no_latency, asked_digest, different_builds, durations_s
 from harness.store.run_folder import RunDir
 from harness.machine import clock
 from tests.unit.builders.stages import (
@@ -143,3 +143,13 @@ def test_planted_defects_and_phases_that_never_ended_count_for_nothing() -> None
     hung = probed(result("a"), spans=(span("load", 0, 1, "a"), span("call", 1, 99, "a", finished=False)))
     planted = probed(result("planted_hang"), key="p", spans=(span("load", 0, 7, "planted_hang"),))
     assert durations_s(facts, [hung, planted]) == {Cell("a", "alone").id: near(1.0)}
+
+
+@pytest.mark.parametrize(
+    ("cuda", "noted"),
+    [((None, "12.4"), True), (("12.1", None), True), (("12.1", "12.4"), False), ((None, None), False)],
+)
+def test_two_kinds_of_build_are_named_in_the_notes(cuda: tuple[str | None, str | None], noted: bool) -> None:
+    old, new = (replace(FINGERPRINTS[side], cuda=each) for side, each in zip(("old", "new"), cuda, strict=True))
+    notes = list(different_builds({"old": old, "new": new}))
+    assert ["with CUDA 12" in note and "without CUDA" in note for note in notes] == [True] * noted

@@ -1,7 +1,8 @@
-"""The reusable workflow, its steps run in the shell of the runner, with a gate that answers as it is told."""
+"""The composite action, its steps run in the shell of the runner, with a gate that answers as it is told."""
 
 import json
 import os
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.core.report import RunReport
+from harness.environments.builder import default_environment_root
 from harness.report.json.report import dump_report
 from tests.unit.builders.rendered import render_markdown
 from harness.store import codec
@@ -35,7 +37,7 @@ sys.exit(int((here / "code").read_text()))
 
 
 class World:
-    """A repository that calls the workflow, and what the gate will answer there."""
+    """A repository that uses the action, and what the gate will answer there."""
 
     def __init__(self, tmp_path: Path) -> None:
         self.prepared, self.workspace, tools = tmp_path / "prepared", tmp_path / "repo", tmp_path / "bin"
@@ -139,7 +141,7 @@ def test_inputs_become_options_and_none_of_them_is_run(world: World) -> None:
         old="2.1.2",
         new=evil,
         policy="ci/policy.toml",
-        artifacts="models/*.pt\n\nmy model.pt\n",
+        models="models/*.pt\n\nmy model.pt\n",
         options="--latency=off\n--device=cpu",
     )
     assert job.run("Judge the upgrade") == 0
@@ -161,7 +163,7 @@ def test_the_options_that_it_makes_are_options_of_compat(world: World) -> None:
     from harness.cli.parser import parser
 
     world.answers(0, upgrade_ok())
-    job = world.job(old="2.1.2", new="2.6.0", policy="p.toml", artifacts="a.pt\nb.pt")
+    job = world.job(old="2.1.2", new="2.6.0", policy="p.toml", models="a.pt\nb.pt")
     assert job.run("Judge the upgrade") == 0
     parsed = parser().parse_args(world.asked())
     assert (parsed.old, parsed.new, parsed.policy, parsed.artifacts) == ("2.1.2", "2.6.0", "p.toml", ["a.pt", "b.pt"])
@@ -221,6 +223,7 @@ def test_a_project_in_a_folder_is_judged_there(world: World) -> None:
     assert (world.workspace / "summary.md").is_file()
     run = job.known["steps.judge.outputs.run"]
     assert (world.workspace / "serving" / run / "report.json").is_file()
+    assert (world.workspace / job.known["steps.judge.outputs.report"] / "report.json").is_file()
     kept = job._filled({"path": job.step("Keep the run")["with"]["path"]})["path"].splitlines()
     assert kept[0] == "serving/.torchscript-gate/reports/"
 
@@ -249,3 +252,86 @@ def test_the_baseline_of_one_name_is_not_taken_for_another_that_begins_like_it(w
         keys[name] = world.job(name=name)._filled(told)
     assert keys["report"]["key"].startswith(keys["report"]["restore-keys"])
     assert not keys["report-gpu"]["key"].startswith(keys["report"]["restore-keys"])
+
+
+# What `gh api` does here: it knows the comments of one pull request, and writes down what it is asked to send.
+GH = """#!{python} -I
+import json, os, pathlib, subprocess, sys
+here = pathlib.Path(os.environ["PREPARED"])
+words = sys.argv[1:]
+if "--method" not in words:
+    comments = json.loads((here / "comments.json").read_text())
+    assert words[:2] == ["api", "--paginate"] and "env.mark" in words[4]
+    print(*[each["id"] for each in comments if each["body"].startswith(os.environ["mark"])], sep="\\n")
+    sys.exit()
+body = pathlib.Path(words[words.index("--field") + 1].removeprefix("body=@")).read_text()
+with open(here / "sent.json", "a") as file:
+    print(json.dumps([words[words.index("--method") + 1], words[4], body]), file=file)
+sys.exit(int(os.environ.get("REFUSED", "0")))
+"""
+
+
+@pytest.mark.parametrize(
+    ("comments", "method", "path"),
+    [
+        ([{"id": 6, "body": "LGTM"}], "POST", "repos/owner/repository/issues/17/comments"),
+        (
+            [
+                {"id": 7, "body": "<!-- torchscript-upgrade-gate upgrade-report -->\nold"},
+                {"id": 8, "body": "<!-- torchscript-upgrade-gate another -->\nof another job"},
+            ],
+            "PATCH",
+            "repos/owner/repository/issues/comments/7",
+        ),
+    ],
+    ids=["first", "replaced"],
+)
+def test_a_pull_request_has_one_comment_of_each_name(
+    world: World, comments: list[dict[str, object]], method: str, path: str
+) -> None:
+    gh = world.workspace.parent / "bin" / "gh"
+    gh.write_text(GH.format(python=sys.executable))
+    gh.chmod(0o755)
+    (world.prepared / "comments.json").write_text(json.dumps(comments))
+    world.answers(1, blocked())
+    job = world.job()
+    job.known["github.event.pull_request.number"] = "17"
+    assert job.run("Judge the upgrade") == 0
+    assert job.run("Comment") == 0
+    sent_method, sent_path, body = json.loads((world.prepared / "sent.json").read_text())
+    assert (sent_method, sent_path) == (method, path)
+    assert body.startswith("<!-- torchscript-upgrade-gate upgrade-report -->\n")
+    assert "BLOCKED" in body
+    assert "::warning" not in job.log
+    job.environ["REFUSED"] = "1"  # a pull request from a fork
+    assert job.run("Comment") == 0
+    assert job.log.count("::warning title=comment::") == 1
+
+
+def test_code_scanning_gets_a_result_for_each_cause(world: World) -> None:
+    world.answers(1, blocked())
+    job = world.job(sarif="true")
+    assert job.run("Judge the upgrade") == 0
+    assert job.run("Write SARIF") == 0
+    (run,) = json.loads((world.workspace.parent / "torchscript-gate.sarif").read_text())["runs"]
+    assert run["results"]
+
+
+@pytest.mark.slow
+def test_real_models_are_judged_by_its_steps(world: World) -> None:
+    """Nothing stands for the gate here; the environments are those of the tests."""
+    (world.workspace.parent / "bin" / "torchscript-gate").write_text(
+        f'#!/bin/sh\nPYTHONPATH="{PROJECT}" TORCHSCRIPT_GATE_ENVS="{default_environment_root()}" '
+        f'exec "{sys.executable}" -P -m harness "$@"\n'
+    )
+    for name in ("ranker", "projection"):
+        for path in (PROJECT / "examples" / "models").glob(f"{name}.*"):
+            shutil.copy(path, world.workspace)
+    job = world.job(old="2.1.2", new="2.6.0", models="*.pt", options="--latency=off\n--device=cpu")
+    assert through(job) == 1
+    assert job.known["steps.judge.outputs.decision"] == "BLOCKED"
+    report = world.workspace / job.known["steps.judge.outputs.report"]
+    assert {
+        row["model"]: row["status"] for row in json.loads((report / "report.json").read_text())["judgement"]["rows"]
+    }
+    assert "projection" in (world.workspace / "summary.md").read_text()

@@ -1,0 +1,1 @@
+"""Whether a server's binaries link with another LibTorch."""

@@ -1,0 +1,146 @@
+"""Reads binaries and two LibTorches, and says what has to be done with each binary."""
+
+import functools
+import io
+import re
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.artifacts.shared_objects import SharedObject, is_elf, read, read_file
+from harness.checks.linking import known_symbols
+from harness.checks.linking.check import check_binary, check_image, interface, uses_libtorch
+from harness.checks.linking.headers import FOLDERS, Headers, texts_below
+from harness.checks.linking.libtorch import LibTorch, of_libraries
+from harness.checks.linking.loader import LIBTORCH, Loader, binaries_in
+from harness.core.errors import ConfigError
+from harness.core.linking import LinkCheck
+from harness.project import Project
+from harness.verdict.linking import outcome_of
+
+# Where LibTorch's libraries lie below what users name: its zip, site-packages/torch, an environment, an image.
+PLACES = (".", "lib", "torch/lib", "lib/python*/site-packages/torch/lib", "usr/local/lib", "opt/libtorch/lib")
+LIBRARY = re.compile(r"lib(?:torch|c10|caffe2|shm|gomp|omp|iomp5|nvfuser|cud|cublas)[\w+-]*\.so[.\d]*")
+HEADER = re.compile(rf"torch/include/(?:{'|'.join(FOLDERS)})/.*\.h")
+IN_A_WHEEL = re.compile(r"torch/lib/lib[^/]*\.so[.\d]*")
+
+
+def link_check(
+    project: Project, named: Sequence[Path], *, old: str | None, new: str, image: Path | None = None
+) -> LinkCheck:
+    """Return what becomes of the binaries when LibTorch ``new`` takes the place of ``old``.
+
+    Args:
+        named: executables, shared libraries and folders of them.
+        old, new: a known release, a wheel, or a folder with LibTorch; ``old`` None: as the symbols of the binaries say.
+        image: unpacked file system in which libraries are looked for, None for this machine.
+
+    Raises:
+        ConfigError: something named is not there, is not ELF, or is no LibTorch.
+    """
+    if image is not None and not image.is_dir():
+        raise ConfigError(f"--image {image} is no folder", "unpack the image first: skopeo copy, then umoci unpack")
+    loader = Loader(root=image or Path("/"))
+    project.progress.stage("read symbols")
+    after = side(new)
+    read_binaries, others = _read(named)
+    if old is None:
+        old = known_symbols.closest(symbol for binary in read_binaries for symbol in interface(binary))
+        if old is None:
+            raise ConfigError(
+                f"{', '.join(map(str, named))}: nothing there needs LibTorch",
+                "name the server's executable or its .so files",
+            )
+    before = side(old)
+    project.progress.stage("compare", len(read_binaries))
+    checked = []
+    for binary in read_binaries:
+        checked.append(check_binary(binary, before, after, loader))
+        project.progress.step(binary.name)
+    project.progress.finish()
+    return LinkCheck(
+        old=before.name,
+        new=after.name,
+        image=str(image or ""),
+        binaries=tuple(checked),
+        outcomes={binary.file: outcome_of(binary) for binary in checked},
+        others=tuple(others),
+        notes=check_image(before, after, loader),
+    )
+
+
+def _read(named: Sequence[Path]) -> tuple[list[SharedObject], list[str]]:
+    """Return the binaries that need LibTorch, and the files that do not; LibTorch's own libraries are neither."""
+    binaries, others = [], []
+    for path, asked_for in binaries_in(named):
+        if not asked_for and LIBRARY.fullmatch(path.name):
+            continue
+        try:
+            binary = read_file(path)
+        except ConfigError:
+            if asked_for:
+                raise
+            others.append(str(path))  # object files, static and 32-bit executables of a folder
+            continue
+        if uses_libtorch(binary):
+            binaries.append(binary)
+        else:
+            others.append(str(path))
+    return binaries, others
+
+
+def side(name: str) -> LibTorch:
+    """Return the LibTorch that a user names: a known release, a wheel, or a folder that has its libraries.
+
+    Raises:
+        ConfigError: it is none of these.
+    """
+    path = Path(name)
+    if path.is_dir():
+        return _of_folder(path)
+    if path.is_file():
+        return _of_wheel(path)
+    known = known_symbols.known()
+    if name not in known:
+        raise ConfigError(
+            f"{name} is no release whose symbols the gate knows, and no wheel or folder: known are {', '.join(known)}",
+            "name one of these, or the folder of a LibTorch: the unpacked zip, or site-packages/torch",
+        )
+    return known_symbols.release(name)
+
+
+def _of_folder(path: Path) -> LibTorch:
+    folders = [folder for pattern in PLACES for folder in (path.glob(pattern) if pattern != "." else (path,))]
+    folder = next((folder for folder in folders if (folder / LIBTORCH).exists()), None)
+    if folder is None:
+        raise ConfigError(
+            f"{path} has no {LIBTORCH}", "name LibTorch's folder: the unpacked zip, or site-packages/torch"
+        )
+    include = next((place for place in (folder.parent / "include", folder / "include") if place.is_dir()), None)
+    files = sorted(file for file in folder.iterdir() if LIBRARY.fullmatch(file.name) and is_elf(file))
+    headers = functools.cache(lambda: Headers(texts_below(include) if include is not None else ()))
+    return of_libraries(str(path), map(read_file, files), lambda symbol: headers().declare(symbol))
+
+
+def _of_wheel(path: Path) -> LibTorch:
+    try:
+        with zipfile.ZipFile(path) as wheel:
+            return of_wheel(path.name, wheel)
+    except (zipfile.BadZipFile, OSError) as error:
+        raise ConfigError(f"{path} is no wheel: {error}", "name a wheel of torch for Linux") from None
+
+
+def of_wheel(name: str, wheel: zipfile.ZipFile) -> LibTorch:
+    """Read the libraries and headers in an open wheel of torch.
+
+    Raises:
+        ConfigError: it has none.
+    """
+    members = wheel.namelist()
+    libraries = [
+        read(io.BytesIO(wheel.read(member)), f"{name}: {member}") for member in members if IN_A_WHEEL.fullmatch(member)
+    ]
+    if not libraries:
+        raise ConfigError(f"{name} has no libraries of LibTorch", "name a wheel of torch for Linux")
+    headers = Headers(wheel.read(member).decode("utf-8", "replace") for member in members if HEADER.fullmatch(member))
+    return of_libraries(name, libraries, headers.declare)

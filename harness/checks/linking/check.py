@@ -1,0 +1,161 @@
+"""Holds the symbols that a binary needs against those of two releases; it measures, ``verdict/linking.py`` judges."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+
+from harness.artifacts.shared_objects import SharedObject
+from harness.checks.linking import known_symbols
+from harness.checks.linking.demangled import brief, demangled
+from harness.checks.linking.libtorch import OPENMP, LibTorch, highest, is_api, order
+from harness.checks.linking.loader import LIBTORCH, Loader
+from harness.checks.linking.successors import Successors
+from harness.core.linking import LinkedBinary, LinkNote
+from harness.core.text import counted
+
+# The interface in C that PyTorch keeps stable for what AOTInductor compiles.
+STABLE = re.compile(r"aoti_torch_|torch_(?:call|list|library|get|set|new|delete|free|copy|is)_")
+RUNTIME = {"GLIBC": "libc.so.6", "GLIBCXX": "libstdc++.so.6", "CXXABI": "libstdc++.so.6"}
+NAMED = 5
+
+
+def uses_libtorch(binary: SharedObject) -> bool:
+    """Whether it needs one of LibTorch's libraries or symbols."""
+    libraries = any(name.startswith(("libtorch", "libc10")) for name in binary.needed)
+    return libraries or any(is_api(symbol) for symbol in binary.undefined)
+
+
+def check_binary(binary: SharedObject, old: LibTorch, new: LibTorch, loader: Loader) -> LinkedBinary:
+    """Return what both releases have of what one binary needs."""
+    beside, absent = loader.bring(binary, without=(*old.brings, *new.brings))
+    given = frozenset[str]().union(*(library.exported for library in beside))
+    needed = binary.undefined - given
+    of_torch = {symbol for symbol in needed if symbol in old.exported or symbol in new.exported or is_api(symbol)}
+    missing = {symbol for symbol in of_torch if symbol in old.exported and symbol not in new.exported}
+    nowhere = of_torch - old.exported - new.exported
+    if not absent:  # else a library that is not here may have them
+        nowhere |= needed - of_torch - old.defined - new.defined
+    return LinkedBinary(
+        file=binary.file,
+        uses=len(of_torch),
+        stable=bool(of_torch) and all(STABLE.match(symbol) for symbol in of_torch),
+        missing=Successors(new).missing(missing),
+        unresolved=tuple(sorted(demangled(symbol) for symbol in nowhere)),
+        absent=tuple(absent),
+        fits=known_symbols.having(of_torch) if of_torch else (),
+        notes=tuple(_notes(binary, beside, old, new, loader)),
+    )
+
+
+def interface(binary: SharedObject) -> frozenset[str]:
+    """Return the symbols of PyTorch that a binary needs."""
+    return frozenset(symbol for symbol in binary.undefined if is_api(symbol))
+
+
+def _notes(
+    binary: SharedObject, beside: Sequence[SharedObject], old: LibTorch, new: LibTorch, loader: Loader
+) -> Iterator[LinkNote]:
+    for folder in loader.run_path(binary):
+        if (folder / LIBTORCH).exists():
+            before = "before LD_LIBRARY_PATH" if binary.overrides else "after LD_LIBRARY_PATH"
+            yield LinkNote(
+                kind="run_path",
+                subject=str(folder),
+                text=f"its {'RPATH' if binary.overrides else 'RUNPATH'} brings the LibTorch in {folder}, {before}",
+                what_to_do=f"put {new.name} there, or change it: patchelf --set-rpath DIR {binary.file}",
+            )
+    lost = {symbol for symbol in binary.optional if symbol in old.exported and symbol not in new.exported}
+    if lost:
+        yield LinkNote(
+            kind="weak",
+            subject=binary.name,
+            text=f"{counted(len(lost), 'weak symbol')} will be null: {_some(lost)}",
+            what_to_do="see that the code asks whether they are there before it uses them",
+        )
+    yield from _duplicates(binary, new)
+    yield from _openmp(binary, beside, old, new)
+
+
+def _duplicates(binary: SharedObject, new: LibTorch) -> Iterator[LinkNote]:
+    both = binary.strong & new.defined
+    if both:
+        yield LinkNote(
+            kind="duplicate",
+            subject=binary.name,
+            text=f"LibTorch defines {counted(len(both), 'function')} of it too, and a process uses one: {_some(both)}",
+            what_to_do="hide the binary's: link its copy with -Wl,--exclude-libs,ALL or -fvisibility=hidden",
+        )
+
+
+def _openmp(binary: SharedObject, beside: Sequence[SharedObject], old: LibTorch, new: LibTorch) -> Iterator[LinkNote]:
+    own = sorted({name for one in (binary, *beside) for name in one.needed if OPENMP.match(name)})
+    if not own or not new.openmp:
+        return
+    if new.openmp not in own:
+        yield LinkNote(
+            kind="openmp",
+            subject=new.openmp,
+            text=f"two OpenMP runtimes in one process, each with its own threads: {own[0]} of the binary and "
+            f"{new.openmp} of LibTorch {new.name}",
+            what_to_do="set OMP_NUM_THREADS for the sum of both, or build the binary without -fopenmp",
+        )
+    elif old.openmp not in own:
+        yield LinkNote(
+            kind="openmp",
+            subject=new.openmp,
+            text=f"binary and LibTorch share {new.openmp}, where LibTorch {old.name} had {old.openmp} for itself: "
+            "whichever copy is loaded first serves both",
+            what_to_do="measure with the thread settings of production: omp_set_num_threads now reaches LibTorch too",
+        )
+
+
+def check_image(old: LibTorch, new: LibTorch, loader: Loader) -> tuple[LinkNote, ...]:
+    """Return what the new release needs of the machine or image, beyond what the old one needed."""
+    return (*_system_versions(new, loader), *_libraries(old, new, loader))
+
+
+def _system_versions(new: LibTorch, loader: Loader) -> Iterator[LinkNote]:
+    provided = loader.provided()
+    for family, library in RUNTIME.items():
+        wanted = new.versions.get(family)
+        if wanted is None or library not in provided:
+            continue
+        here = highest([{library: provided[library]}]).get(family, "0")
+        if order(here) < order(wanted):
+            yield LinkNote(
+                kind="version",
+                subject=library,
+                text=f"LibTorch {new.name} needs {family}_{wanted}, and {library} here has up to {family}_{here}",
+                what_to_do="take a base image with a newer C library"
+                if family == "GLIBC"
+                else "bring a newer libstdc++",
+                stops=True,
+            )
+
+
+def _libraries(old: LibTorch, new: LibTorch, loader: Loader) -> Iterator[LinkNote]:
+    before = {_stem(name): name for name in old.needs}
+    for name in new.needs:
+        if name in old.needs or _runtime(name):
+            continue
+        was = before.get(_stem(name))
+        here = "it is here" if loader.has(name) else "it is not in the system's folders here"
+        yield LinkNote(
+            kind="library",
+            subject=name,
+            text=f"LibTorch {new.name} needs {name}{f', where {old.name} needed {was}' if was else ''}: {here}",
+            what_to_do="bring it with the image, or with the nvidia packages that torch's wheel asks for",
+        )
+
+
+def _runtime(name: str) -> bool:
+    return re.match(r"(?:ld-linux|lib(?:c|m|dl|rt|pthread|gcc_s|stdc\+\+|util)\.so)", name) is not None
+
+
+def _stem(library: str) -> str:
+    return library.partition(".so")[0]
+
+
+def _some(symbols: Collection[str]) -> str:
+    shown = sorted({brief(demangled(symbol)) for symbol in symbols})
+    more = f" and {len(shown) - NAMED} more" if len(shown) > NAMED else ""
+    return ", ".join(shown[:NAMED]) + more

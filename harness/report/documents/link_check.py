@@ -1,0 +1,170 @@
+"""A check of binaries as a document: what to do with each, then why, the gravest first."""
+
+from collections.abc import Iterator, Sequence
+
+from harness.checks.linking.demangled import brief, split
+from harness.core.linking import LinkCheck, LinkedBinary, LinkNote, LinkOutcome, MissingSymbol, SymbolChange
+from harness.core.text import counted
+from harness.report.document import (
+    ALWAYS,
+    BAD,
+    DETAIL,
+    GOOD,
+    MORE,
+    OPEN,
+    Block,
+    Cell,
+    Document,
+    Fact,
+    Part,
+    Row,
+    Table,
+    Verdict,
+    facts,
+    placed,
+)
+
+TONES = {
+    LinkOutcome.LINKS: GOOD,
+    LinkOutcome.RECOMPILE: BAD,
+    LinkOutcome.UNRESOLVED: OPEN,
+    LinkOutcome.CHANGE_SOURCE: BAD,
+}
+LAYOUT = (
+    "linking is not all: PyTorch promises no layout of its classes between releases, and inlined code has the old one"
+    " compiled in. Compile again before you serve, and run compat with the models"
+)
+STABLE = "all that it needs is the stable C interface, which PyTorch keeps"
+MACRO = "behind a macro on TORCH_VERSION_MAJOR and TORCH_VERSION_MINOR"
+ADVICE = {
+    SymbolChange.OTHER_ABI: "compile again: the source reads the same in both",
+    SymbolChange.DECLARED: "compile again: most likely inline since, else the compiler or the linker says so",
+    SymbolChange.ADDED_PARAMETERS: "compile again: most of what PyTorch adds has a default, else the compiler says so",
+    SymbolChange.OTHER_PARAMETERS: f"write the other parameters, {MACRO}",
+    SymbolChange.MOVED: f"write the other name, {MACRO}",
+    SymbolChange.GONE: "do without it in the new release",
+}
+MOST_ROWS = 12
+
+
+def link_document(check: LinkCheck) -> Document:
+    """Return the document."""
+    worst = sorted(check.binaries, key=lambda binary: -list(LinkOutcome).index(check.outcomes[binary.file]))
+    rows = tuple(_row(binary, check) for binary in worst)
+    heads = ("binary", "what to do", "symbols of LibTorch", "missing", "has all it needs")
+    return Document(
+        title=f"Link check: LibTorch {check.old} to {check.new}",
+        verdict=Verdict(means=_summary(check)),
+        full="--format json",
+        old=check.old,
+        new=check.new,
+        parts=(
+            Part(
+                title="Binaries",
+                blocks=(
+                    Table(heads=heads, rows=rows, numbers=(2, 3), noun="binary"),
+                    *facts([("also read", _others(check))], MORE),
+                ),
+            ),
+            *(_binary(binary, check) for binary in worst),
+            Part(
+                title="The new release on this machine" if not check.image else f"The new release in {check.image}",
+                blocks=tuple(_note(note) for note in check.notes),
+            ),
+        ),
+    )
+
+
+def _summary(check: LinkCheck) -> str:
+    outcomes = list(check.outcomes.values())
+    words = [
+        f"{counted(outcomes.count(outcome), 'binary', 'binaries')}: {outcome}"
+        for outcome in reversed(LinkOutcome)
+        if outcome in outcomes
+    ]
+    return "; ".join(words) or "nothing here needs LibTorch"
+
+
+def _others(check: LinkCheck) -> str:
+    return f"{counted(len(check.others), 'file')} that need nothing of LibTorch" if check.others else ""
+
+
+def _row(binary: LinkedBinary, check: LinkCheck) -> Row:
+    outcome = check.outcomes[binary.file]
+    return Row(
+        cells=(
+            binary.file,
+            Cell(str(outcome), tone=TONES[outcome]),
+            str(binary.uses),
+            str(len(binary.missing) + len(binary.unresolved)),
+            _fits(binary),
+        )
+    )
+
+
+def _fits(binary: LinkedBinary) -> str:
+    if not binary.fits:
+        return "no known release"
+    first, last = binary.fits[0], binary.fits[-1]
+    return first if first == last else f"{first} to {last}"
+
+
+def _binary(binary: LinkedBinary, check: LinkCheck) -> Part:
+    outcome = check.outcomes[binary.file]
+    return Part(
+        title=binary.file,
+        word=str(outcome),
+        tone=TONES[outcome],
+        blocks=(
+            *_because(binary, outcome),
+            *_missing(binary),
+            *facts(
+                [("needs too", ", ".join(brief(text) for text in binary.unresolved[:MOST_ROWS]))]
+                if binary.unresolved
+                else []
+            ),
+            *facts([("not found", ", ".join(binary.absent))] if binary.absent else []),
+            *(_note(note) for note in binary.notes),
+        ),
+    )
+
+
+def _because(binary: LinkedBinary, outcome: LinkOutcome) -> Iterator[Fact]:
+    if outcome is LinkOutcome.LINKS:
+        yield Fact("but" if not binary.stable else "because", STABLE if binary.stable else LAYOUT)
+    if outcome is LinkOutcome.UNRESOLVED:
+        yield Fact("because", "something that it needs is neither in LibTorch nor in a library that is here")
+
+
+def _missing(binary: LinkedBinary) -> Iterator[Part]:
+    for change in reversed(SymbolChange):
+        lost = [missing for missing in binary.missing if missing.change is change]
+        if lost:
+            yield Part(title=f"{len(lost)} {change}", detail=ADVICE[change], blocks=tuple(_symbols(lost, change)))
+
+
+def _symbols(lost: Sequence[MissingSymbol], change: SymbolChange) -> Iterator[Block]:
+    if change in (SymbolChange.GONE, SymbolChange.DECLARED):
+        rows = tuple(
+            Row(cells=(missing.since or "-", brief(missing.text)), importance=_importance(place))
+            for place, missing in enumerate(lost)
+        )
+        yield Table(heads=("since", "symbol"), rows=rows, noun="symbol")
+    elif change is SymbolChange.OTHER_ABI:  # the two differ in nothing that a source would show
+        names = list(dict.fromkeys(split(brief(missing.text))[0] for missing in lost))
+        more = f" and {len(names) - MOST_ROWS} more" if len(names) > MOST_ROWS else ""
+        yield Fact("of", ", ".join(names[:MOST_ROWS]) + more)
+    else:
+        for place, missing in enumerate(lost):
+            importance = _importance(place)
+            yield Fact("needed", brief(missing.text), importance)
+            yield Fact("there", brief(missing.successors[0]), importance)
+            yield Fact("since", missing.since, importance)
+
+
+def _importance(place: int) -> int:
+    return ALWAYS if place < MOST_ROWS else placed(DETAIL, place)
+
+
+def _note(note: LinkNote) -> Fact:
+    return Fact(note.kind.replace("_", " "), f"{note.text}; {note.what_to_do}", tone=BAD if note.stops else "")

@@ -1,0 +1,90 @@
+"""``link-check``: what users name, and every form of the answer."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.report.formats import LINK_CHECK
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
+
+# What the real one defines: at::autocast::is_enabled() is gone since 2.4.1, c10::AutogradState is there throughout.
+SERVER = "namespace at::autocast { bool is_enabled(); } bool serve() { return at::autocast::is_enabled(); }"
+TWIN = "namespace at { int get_num_threads(); } int serve() { return at::get_num_threads(); }"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a server's build: two libraries, a static object, a text."""
+    folder = tmp_path_factory.mktemp("build")
+    for name, source in (("server.so", SERVER), ("twin.so", TWIN), ("plain.so", "int nothing() { return 0; }")):
+        command = ["g++", "-std=c++17", "-shared", "-fPIC", "-x", "c++", "-", "-o", str(folder / name)]
+        subprocess.run(command, input=source.encode(), check=True)
+    subprocess.run(["g++", "-c", "-x", "c++", "-", "-o", str(folder / "part.o")], input=TWIN.encode(), check=True)
+    (folder / "notes.txt").write_text("no binary")
+    return folder
+
+
+def test_a_folder_is_searched_and_the_gravest_stands_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["link-check", str(folder), "--old", "2.1.2", "--new", "2.6.0", "--format", "json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    outcomes = {Path(file).name: outcome for file, outcome in answer["outcomes"].items()}
+    assert outcomes == {"server.so": "change the source", "twin.so": "links"}
+    assert sorted(Path(file).name for file in answer["others"]) == ["part.o", "plain.so"]
+    (server, _) = answer["binaries"]
+    assert [missing["text"] for missing in server["missing"]] == ["at::autocast::is_enabled()"]
+    assert server["missing"][0]["since"] in ("2.4.1", "2.5.1", "2.6.0")
+    assert "2.1.2" in server["fits"]
+    assert "2.6.0" not in server["fits"]
+
+
+def test_without_the_old_release_it_is_read_from_the_symbols(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["link-check", str(folder / "server.so"), "--new", "2.6.0", "--format", "json"]) == 1
+    assert json.loads(capsys.readouterr().out)["old"] in ("1.13.1", "2.0.1", "2.1.2")
+    assert main(["link-check", str(folder / "twin.so"), "--new", "2.6.0"]) == 0
+    assert "links" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", LINK_CHECK.names)
+def test_every_form_names_the_symbol_that_is_gone(form: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["link-check", str(folder / "server.so"), "--new", "2.6.0", "--format", form]) == 1
+    assert "at::autocast::is_enabled" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("absent.so", "--new", "2.6.0"), "absent.so is not there"),
+        (("notes.txt", "--new", "2.6.0"), "notes.txt is no whole ELF file"),
+        (("part.o", "--new", "2.6.0"), "it has no dynamic section"),
+        (("plain.so", "--new", "2.6.0"), "nothing there needs LibTorch"),
+        (("twin.so", "--new", "9.9.9"), "9.9.9 is no release whose symbols the gate knows"),
+        (("twin.so", "--new", "."), "has no libtorch_cpu.so"),
+        (("twin.so", "--new", "notes.txt"), "notes.txt is no wheel"),
+        (("twin.so", "--new", "2.6.0", "--image", "notes.txt"), "--image notes.txt is no folder"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line(
+    arguments: tuple[str, ...],
+    words: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(folder)
+    assert main(["link-check", *arguments]) == 2
+    printed = capsys.readouterr().err
+    assert words in printed
+    assert "Traceback" not in printed
+
+
+def test_a_cut_file_is_one_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = (folder / "server.so").read_bytes()
+    for size in (5, 60, 200, len(whole) // 2):
+        (tmp_path / "cut.so").write_bytes(whole[:size])
+        assert main(["link-check", str(tmp_path / "cut.so"), "--new", "2.6.0"]) == 2
+        assert "cut.so is no whole ELF file" in capsys.readouterr().err

@@ -1,0 +1,251 @@
+"""Real executables and libraries, compiled here, against a LibTorch of a few functions that changes as the real one does."""
+
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.apps.link_check.link_check import side
+from harness.artifacts.shared_objects import read_file
+from harness.checks.linking.check import check_binary, check_image
+from harness.checks.linking.libtorch import LibTorch
+from harness.checks.linking.loader import Loader
+from harness.core.linking import LinkedBinary, LinkOutcome, SymbolChange
+from harness.verdict.linking import outcome_of
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
+
+OLD = """
+#include <string>
+namespace c10 { template <class T> struct optional { T value; }; struct Device { int index; }; }
+namespace torch { namespace jit {
+struct Module { virtual ~Module(); virtual void run(); };
+int load(const std::string&, c10::optional<c10::Device>);
+int parse(int);
+int by_value(std::string);
+int scale(int);
+int dropped(int);
+int inlined(int);
+int hidden(int);
+int kept(int);
+int moved(c10::Device*);
+}}
+"""
+NEW = (
+    OLD.replace("template <class T> struct optional { T value; };", "")
+    .replace("#include <string>", "#include <string>\n#include <optional>")
+    .replace("c10::optional", "std::optional")
+    .replace("int parse(int);", "int parse(int, bool);")
+    .replace("by_value(std::string)", "by_value(const std::string&)")
+    .replace("int scale(int);", "int scale(double);")
+    .replace("int dropped(int);\nint inlined(int);\n", "")
+    .replace("int hidden(int);", '__attribute__((visibility("hidden"))) int hidden(int);')
+    .replace("int moved(c10::Device*);\n}}", "}}\nnamespace torch { namespace stable { int moved(c10::Device*); }}\n")
+)
+NEW_MODULE = NEW.replace("virtual ~Module(); virtual void run();", "void run();")
+
+
+def _defined(header: str) -> str:
+    """Give every function of a header a body, outside of classes as in LibTorch."""
+    space, lines = "", [header]
+    for line in header.splitlines():
+        if "namespace torch" in line:
+            space = "torch::stable" if "stable" in line else "torch::jit"
+        for part in (
+            line.split(";") if line.startswith(("namespace torch { namespace stable", "int ", "__attr")) else ()
+        ):
+            if "(" in part and ")" in part and "int " in part:
+                lines.append(f"int {space}::{part[part.index('int ', part.rfind('{') + 1) + 4 :]} {{ return 1; }}")
+    lines.append("torch::jit::Module::~Module() {}" if "virtual" in header else "")
+    lines.append("void torch::jit::Module::run() {}")
+    return "\n".join(lines)
+
+
+Compile = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+    """Return what compiles a source: (name, source, flags) -> file."""
+    folder = tmp_path_factory.mktemp("binaries")
+
+    def compile_(name: str, source: str, *flags: str) -> Path:
+        file = folder / name
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            command = ["g++", "-std=c++17", "-O0", "-fPIC", "-x", "c++", "-", "-x", "none", "-o", str(file), *flags]
+            subprocess.run(command, input=source.encode(), check=True)
+        return file
+
+    return compile_
+
+
+@pytest.fixture(scope="module")
+def releases(compiled: Compile) -> Mapping[str, LibTorch]:
+    flags = ("-shared", "-Wl,-soname,libtorch_cpu.so")
+    header = compiled("new/lib/libtorch_cpu.so", _defined(NEW), *flags).parents[1] / "include" / "torch" / "jit.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("namespace torch::jit { inline int inlined(int) { return 1; } /* int dropped(int); */ }\n")
+    return {
+        "old": side(str(compiled("old/lib/libtorch_cpu.so", _defined(OLD), *flags).parents[1])),
+        "new": side(str(compiled("new/lib/libtorch_cpu.so", _defined(NEW), *flags).parents[1])),
+        "no vtable": side(str(compiled("plain/lib/libtorch_cpu.so", _defined(NEW_MODULE), *flags).parents[1])),
+        "old strings": side(
+            str(compiled("cow/lib/libtorch_cpu.so", _defined(OLD), *flags, "-D_GLIBCXX_USE_CXX11_ABI=0").parents[1])
+        ),
+    }
+
+
+def _server(compiled: Compile, name: str, body: str, *flags: str) -> Path:
+    folder = compiled("old/lib/libtorch_cpu.so", _defined(OLD), "-shared", "-Wl,-soname,libtorch_cpu.so").parent
+    source = f"{OLD}\nint serve() {{ {body} }}\n"
+    return compiled(f"servers/{name}.so", source, "-shared", f"-L{folder}", "-l:libtorch_cpu.so", *flags)
+
+
+def _checked(file: Path, releases: Mapping[str, LibTorch], new: str = "new") -> LinkedBinary:
+    return check_binary(read_file(file), releases["old"], releases[new], Loader(root=Path("/")))
+
+
+PLANTED = {
+    "optional": ("return torch::jit::load(std::string(), {});", SymbolChange.OTHER_ABI, LinkOutcome.RECOMPILE),
+    "by_value": ("return torch::jit::by_value(std::string());", SymbolChange.OTHER_ABI, LinkOutcome.RECOMPILE),
+    "added": ("return torch::jit::parse(1);", SymbolChange.ADDED_PARAMETERS, LinkOutcome.RECOMPILE),
+    "parameters": ("return torch::jit::scale(1);", SymbolChange.OTHER_PARAMETERS, LinkOutcome.CHANGE_SOURCE),
+    "moved": ("return torch::jit::moved(nullptr);", SymbolChange.MOVED, LinkOutcome.CHANGE_SOURCE),
+    "inlined": ("return torch::jit::inlined(1);", SymbolChange.DECLARED, LinkOutcome.RECOMPILE),
+    "dropped": ("return torch::jit::dropped(1);", SymbolChange.GONE, LinkOutcome.CHANGE_SOURCE),
+    "hidden": ("return torch::jit::hidden(1);", SymbolChange.GONE, LinkOutcome.CHANGE_SOURCE),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_the_new_release_has_in_place_of_a_symbol_decides(
+    name: str, compiled: Compile, releases: Mapping[str, LibTorch]
+) -> None:
+    body, change, outcome = PLANTED[name]
+    checked = _checked(_server(compiled, name, body), releases)
+    assert [missing.change for missing in checked.missing] == [change]
+    assert outcome_of(checked) is outcome
+    assert bool(checked.missing[0].successors) is (change not in (SymbolChange.GONE, SymbolChange.DECLARED))
+
+
+def test_a_binary_whose_symbols_are_all_there_links(compiled: Compile, releases: Mapping[str, LibTorch]) -> None:
+    file = _server(compiled, "healthy", "torch::jit::Module module; module.run(); return torch::jit::kept(1);")
+    checked = _checked(file, releases)
+    assert (checked.uses, checked.missing, checked.unresolved) == (4, (), ())  # kept, run, destructor, vtable
+    assert outcome_of(checked) is LinkOutcome.LINKS
+
+
+def test_another_string_abi_asks_for_no_change_of_the_source(
+    compiled: Compile, releases: Mapping[str, LibTorch]
+) -> None:
+    server = _server(compiled, "optional", PLANTED["optional"][0])
+    checked = _checked(server, releases, "old strings")
+    assert [missing.change for missing in checked.missing] == [SymbolChange.OTHER_ABI]
+    assert outcome_of(_checked(server, {**releases, "new": releases["old"]})) is LinkOutcome.LINKS
+
+
+def test_a_vtable_that_is_gone_is_told_as_one(compiled: Compile, releases: Mapping[str, LibTorch]) -> None:
+    file = _server(compiled, "vtable", "torch::jit::Module* module = new torch::jit::Module; delete module; return 0;")
+    missing = _checked(file, releases, "no vtable").missing
+    assert [(item.text, item.change) for item in missing] == [("vtable for torch::jit::Module", SymbolChange.GONE)]
+
+
+def test_a_weak_symbol_may_be_missing_and_is_told(compiled: Compile, releases: Mapping[str, LibTorch]) -> None:
+    declared = 'extern "C" int serve2(); namespace torch { namespace jit { __attribute__((weak)) int dropped(int); }}'
+    file = _server(compiled, "weak", f"return 0; }} {declared} int more() {{ return torch::jit::dropped ? 1 : 0;")
+    checked = _checked(file, releases)
+    assert (checked.missing, outcome_of(checked)) == ((), LinkOutcome.LINKS)
+    assert [note.kind for note in checked.notes] == ["weak"]
+
+
+def test_a_symbol_that_nobody_has_is_no_matter_of_the_release(
+    compiled: Compile, releases: Mapping[str, LibTorch]
+) -> None:
+    file = _server(compiled, "nobody", "extern int of_a_plugin(int); return of_a_plugin(1);")
+    checked = _checked(file, releases)
+    assert (checked.unresolved, checked.absent) == (("of_a_plugin(int)",), ())
+    assert outcome_of(checked) is LinkOutcome.UNRESOLVED
+
+
+def test_a_library_that_is_not_here_may_have_it(compiled: Compile, releases: Mapping[str, LibTorch]) -> None:
+    other = compiled(
+        "elsewhere/libplugin.so", "int of_a_plugin(int) { return 1; }", "-shared", "-Wl,-soname,libplugin.so"
+    )
+    body = "extern int of_a_plugin(int); return of_a_plugin(1) + torch::jit::kept(1);"
+    file = _server(compiled, "absent", body, f"-L{other.parent}", "-lplugin")
+    checked = _checked(file, releases)
+    assert (checked.unresolved, checked.absent) == ((), ("libplugin.so",))
+    shutil.copy(other, file.parent / "libplugin.so")
+    assert _checked(file, releases).absent == ()
+    (file.parent / "libplugin.so").unlink()
+
+
+def test_a_function_that_both_define_is_told_and_an_inline_one_is_not(
+    compiled: Compile, releases: Mapping[str, LibTorch]
+) -> None:
+    both = "return 0; } namespace torch { namespace jit { int kept(int) { return 2; }}} int more() { return 0;"
+    inline = "return 0; } namespace torch { namespace jit { inline int kept(int) { return 2; }}} int more() { return "
+    inline += "torch::jit::kept(1);"
+    told = _checked(_server(compiled, "both", both), releases).notes
+    assert [(note.kind, "torch::jit::kept(int)" in note.text) for note in told] == [("duplicate", True)]
+    assert _checked(_server(compiled, "inline", inline), releases).notes == ()
+
+
+def test_the_folder_that_the_binary_itself_names_is_told(compiled: Compile, releases: Mapping[str, LibTorch]) -> None:
+    old = compiled("old/lib/libtorch_cpu.so", "", "-shared").parent
+    body = "return torch::jit::kept(1);"
+    for name, flag, words in (("run", "--enable-new-dtags", "after"), ("r", "--disable-new-dtags", "before")):
+        (note,) = _checked(_server(compiled, name, body, f"-Wl,{flag},-rpath,{old}"), releases).notes
+        assert (note.kind, note.subject) == ("run_path", str(old))
+        assert f"{words} LD_LIBRARY_PATH" in note.text
+    relative = _checked(_server(compiled, "origin", body, "-Wl,-rpath,$ORIGIN/../old/lib"), releases).notes
+    assert [note.kind for note in relative] == ["run_path"]
+    assert _checked(_server(compiled, "none", body, f"-Wl,-rpath,{old.parent}"), releases).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("libgomp-a34b3233.so.1", "libgomp-a34b3233.so.1", "two OpenMP runtimes"),
+        ("libgomp-a34b3233.so.1", "libgomp.so.1", "share libgomp.so.1"),
+        ("libgomp.so.1", "libgomp.so.1", ""),
+    ],
+)
+def test_openmp_twice_or_shared_since_is_told(
+    before: str, after: str, words: str, compiled: Compile, releases: Mapping[str, LibTorch]
+) -> None:
+    runtime = compiled("openmp/libgomp.so.1", "int omp_threads() { return 1; }", "-shared", "-Wl,-soname,libgomp.so.1")
+    body = "extern int omp_threads(); return omp_threads() + torch::jit::kept(1);"
+    server = _server(compiled, "openmp", body, f"-L{runtime.parent}", "-l:libgomp.so.1")
+    sides = {side: replace(releases[side], brings=(name,)) for side, name in (("old", before), ("new", after))}
+    notes = _checked(server, sides).notes
+    assert [note.text for note in notes if words and words in note.text] == [note.text for note in notes]
+    assert len(notes) == bool(words)
+    without = _checked(_server(compiled, "healthy", "return 0;"), sides)
+    assert without.notes == ()
+
+
+def test_a_runtime_that_is_too_old_stops_the_process(compiled: Compile, releases: Mapping[str, LibTorch]) -> None:
+    script = compiled("image/versions", "int main() { return 0; }").with_suffix(".map")
+    script.write_text("GLIBCXX_3.4.19 { global: *; };\n")
+    root = compiled(
+        "image/root/lib64/libstdc++.so.6", "int f() { return 1; }", "-shared", f"-Wl,--version-script={script}"
+    ).parents[1]
+    old, new = releases["old"], replace(releases["new"], versions={"GLIBCXX": "3.4.30"})
+    (note,) = check_image(old, new, Loader(root=root))
+    assert (note.kind, note.stops) == ("version", True)
+    assert "GLIBCXX_3.4.30" in note.text
+    assert "GLIBCXX_3.4.19" in note.text
+    assert check_image(old, replace(new, versions={"GLIBCXX": "3.4.9"}), Loader(root=root)) == ()
+
+
+def test_another_major_version_of_a_library_is_told(releases: Mapping[str, LibTorch]) -> None:
+    old = replace(releases["old"], needs=("libcudnn.so.8", "libcublas.so.12"))
+    new = replace(releases["new"], needs=("libcudnn.so.9", "libcublas.so.12", "libc.so.6"), versions={})
+    (note,) = check_image(old, new, Loader(root=Path("/")))
+    assert note.subject == "libcudnn.so.9"
+    assert "needed libcudnn.so.8" in note.text
