@@ -126,9 +126,10 @@ OTHERS = {
     "uv, pip, venv": {
         *("--disable-pip-version-check", "--no-annotate", "--no-compile", "--no-deps", "--no-header", "--no-progress"),
         *("--no-project", "--offline", "--only-binary", "--pre", "--progress-bar", "--python-version", "--target"),
-        "--without-pip",
+        *("--extra-index-url", "--find-links", "--index-url", "--no-index", "--show-settings", "--without-pip"),
     },
-    "linkers": {"--as-needed", "--copy-dt-needed-entries", "--dynamic-list", "--no-as-needed"},
+    "linkers": {"--as-needed", "--copy-dt-needed-entries", "--dynamic-list", "--exclude-libs", "--no-as-needed"},
+    "patchelf": {"--set-rpath"},
     "torch-model-archiver": {"--archive-format"},
     "nvidia-ctk": {"--create-all"},
     "pytest": {"--collect-only", "--torchscript-compat", "--torchscript-compat-options"},
