@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import venv
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -43,6 +44,7 @@ if __name__ == "__main__":
     become_nox()
 
 import nox  # noqa: E402  here only where this file is not a script
+from packaging.version import Version  # noqa: E402  which nox needs too
 
 nox.needs_version = ">=2025.2"
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -234,9 +236,26 @@ def evidence(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the site of the documentation into site/, without a warning: nox -s docs."""
+    """Build the site of the documentation into site/; that of releases side by side: nox -s docs -- v0.2.0 v0.1.0."""
     session.install("-q", *PYPROJECT["dependency-groups"]["docs"])
-    session.run("python", "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-c", "docs", ".", "site")
+    site, tags = PROJECT / "site", sorted(session.posargs, key=Version, reverse=True)
+    if not tags:
+        _build_site(session, PROJECT, site)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for tag in tags:
+            source = Path(folder, tag)
+            session.run("git", "-C", str(PROJECT), "archive", "--output", f"{source}.tar", tag, external=True)
+            shutil.unpack_archive(f"{source}.tar", source)
+            _build_site(session, source, site / tag, "-A", f"versions={' '.join(tags)}", "-A", f"docs_of={tag}")
+    shutil.copytree(site / tags[0], site / "latest", dirs_exist_ok=True)
+    (site / "index.html").write_text('<!doctype html><meta http-equiv="refresh" content="0; url=latest/">\n')
+
+
+def _build_site(session: nox.Session, source: Path, site: Path, *words: str) -> None:
+    """Build the pages of a checkout without a warning."""
+    strict = ("-q", "-W", "--keep-going", "-b", "html")
+    session.run("python", "-m", "sphinx", *strict, *words, "-c", str(source / "docs"), str(source), str(site))
 
 
 @nox.session

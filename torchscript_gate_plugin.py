@@ -128,11 +128,12 @@ def _part(name: str) -> Any:
     Raises:
         UsageError: another package of that name hides it.
     """
-    package = importlib.import_module("harness")
-    beside = Path(__file__).resolve().with_name("harness")
+    home = Path(__file__).resolve().parent
+    own = next(one for one in ("torchscript_gate", "harness") if (home / one).is_dir())  # of a wheel, of a checkout
+    package, beside = importlib.import_module(own), home / own
     if Path(package.__file__ or "").resolve().parent != beside:
         raise pytest.UsageError(
-            f"{NAME}: the package harness in {package.__file__} hides the gate's own in {beside}; rename one of them, "
+            f"{NAME}: the package {own} in {package.__file__} hides the gate's own in {beside}; rename one of them, "
             "or use the command line"
         )
-    return importlib.import_module(f"harness.plugin.{name}")
+    return importlib.import_module(f"{own}.plugin.{name}")

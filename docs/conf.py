@@ -4,10 +4,11 @@ import re
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
+HARNESS = PROJECT / "harness"
 
 project = "TorchScript upgrade gate"
 author = "the authors of the TorchScript upgrade gate"
-version = re.search(r'__version__ = "([^"]+)"', (PROJECT / "harness" / "__init__.py").read_text())[1]
+release = version = re.search(r'__version__ = "([^"]+)"', (HARNESS / "__init__.py").read_text())[1]
 extensions = ["myst_parser"]
 root_doc = "docs/index"
 include_patterns = ["*.md", "docs/**.md", "fixtures/*.md", "golden/*.md"]
@@ -17,7 +18,14 @@ myst_heading_anchors = 6  # as GitHub makes them
 myst_links_external_new_tab = False
 suppress_warnings = ["myst.header"]  # a page may begin at any level
 html_theme = "furo"
-html_title = project
+html_title = f"{project} {release}"
+templates_path = ["_templates"]
+html_sidebars = {
+    "**": [
+        *("sidebar/brand.html", "sidebar/search.html", "sidebar/scroll-start.html"),
+        *("sidebar/versions.html", "sidebar/navigation.html", "sidebar/scroll-end.html"),
+    ]
+}
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True}
@@ -32,6 +40,8 @@ def add_way(app, docname, source):
         source[0] = "".join(part + _toctree(part, docname) for part in re.split(r"(?m)^(?=## )", source[0]))
     elif docname == OLDER:
         source[0] += _toctree(source[0], docname)
+    if docname.startswith("docs/"):  # who reads a site has installed the gate, as hatch_build.py has it
+        source[0] = source[0].replace(f"python -m {HARNESS.name}", "torchscript-gate")
 
 
 def _toctree(part, docname):

@@ -1,4 +1,4 @@
-"""``python -m harness``, which the console script ``torchscript-gate`` is too."""
+"""The gate as ``python -m`` of this package starts it, and the console script ``torchscript-gate``."""
 
 import os
 import signal

@@ -9,14 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import harness
-from harness.artifacts import fixture_folders
-from harness.artifacts.declarations import merge_catalogue
-from harness.artifacts.file_copies import planned
-from harness.artifacts.given import GivenModels, given_models
-from harness.artifacts.golden_records import GoldenStore
+from harness import DISTRIBUTION, PACKAGE
 from harness.config.assignments import assigned, merged
 from harness.config.command_words import OTHER_SIDE
 from harness.config.load import load_settings
@@ -29,15 +24,15 @@ from harness.core.findings import SEVERITY
 from harness.core.models import ModelDeclaration
 from harness.core.plan import PolicySettings, Settings
 from harness.core.verdict import Waiver
-from harness.environments.builder import ROOT_VARIABLE, EnvironmentBuilder, default_environment_root, earlier_root
-from harness.environments.installer import find_uv
 from harness.environments.sides import env_spec, env_specs
-from harness.machine import memory
-from harness.machine.load import quota
 from harness.machine.progress import Progress
 from harness.serving.settings.mitigations import MITIGATIONS
-from harness.verdict.waivers import file
 from harness.verdict.waivers.entries import WAIVER_KINDS, parse_waivers
+
+if TYPE_CHECKING:
+    from harness.artifacts.given import GivenModels
+    from harness.artifacts.golden_records import GoldenStore
+    from harness.environments.builder import EnvironmentBuilder
 
 CONFIG = "pyproject.toml"
 ROOT = Path("/")
@@ -54,7 +49,8 @@ KINDS = tuple(kind for kind in SEVERITY if kind not in WAIVER_KINDS)
 class Project:
     """A folder with a configuration, and what the command line said; None and empty mean not given.
 
-    What is made of the two is made where it is asked for first: a command that only shows a run reads no configuration.
+    What is made of the two is made where it is asked for first, and imported there: a command that only shows a run
+    reads no configuration, and one that reads a file builds no environment.
 
     Attributes:
         assumed: whether ``folder`` is only where the command was typed, and nobody named it.
@@ -98,6 +94,8 @@ class Project:
     @cached_property
     def settings(self) -> Settings:
         """The settings of a run. Raises ``ConfigError``: file or option, full key, what was expected and found."""
+        from harness.machine import memory
+
         settings = load_settings(
             self.table,
             file=CONFIG,
@@ -139,6 +137,8 @@ class Project:
         """
         if path is not None and not path.exists():
             raise ConfigError(f"{path} cannot be read: No such file", "name a file such as golden/waivers.toml")
+        from harness.verdict.waivers import file
+
         path = path or self.waivers_path
         waivers = parse_waivers(file.read(path), file=str(path))
         devices = (settings or self.settings).devices
@@ -150,11 +150,15 @@ class Project:
         return waivers
 
     @cached_property
-    def models(self) -> GivenModels:
+    def models(self) -> "GivenModels":
         """Every model of the fixtures, and of the artifacts that are given, with notes on what was left out.
 
         What the command line names is relative to the working directory, what the configuration names to the project.
         """
+        from harness.artifacts import fixture_folders
+        from harness.artifacts.declarations import merge_catalogue
+        from harness.artifacts.given import GivenModels, given_models
+
         settings = self.settings
         models = fixture_folders.declared_in(settings.fixtures, self.folder) if settings.fixtures else ()
         if not settings.artifacts:
@@ -162,16 +166,18 @@ class Project:
         given = given_models(settings.artifacts, base=None if self.artifacts else self.folder)
         return GivenModels(models=merge_catalogue((*models, *given.models)), notes=given.notes)
 
-    def selected(self, known: GivenModels | None = None) -> GivenModels:
+    def selected(self, known: "GivenModels | None" = None) -> "GivenModels":
         """Return the models that ``-k`` means, for a plan.
 
         ``known``: those that there are, where something else than the command line and the configuration says it.
         Raises ``SelectionError``: the expression means none, or ``[tool.compat.computes_in]`` names none.
         """
+        from harness.artifacts.file_copies import planned
+
         known = known or self.models
         models = tuple(map(planned, select(known.models, self.expression)))
         self.check_computes_in(known.models)
-        return GivenModels(models=models, notes=known.notes)
+        return replace(known, models=models)
 
     def check_computes_in(self, models: Sequence[ModelDeclaration]) -> None:
         """Refuse a ``[tool.compat.computes_in]`` that names none of ``models``."""
@@ -182,8 +188,16 @@ class Project:
                 raise SelectionError(f"{CONFIG}: tool.compat.computes_in: {error.message}", error.hint) from None
 
     @cached_property
-    def builder(self) -> EnvironmentBuilder:
+    def builder(self) -> "EnvironmentBuilder":
         """What builds environments in the user's cache; environments that lie in the project are named in a note."""
+        from harness.environments.builder import (
+            ROOT_VARIABLE,
+            EnvironmentBuilder,
+            default_environment_root,
+            earlier_root,
+        )
+        from harness.environments.installer import find_uv
+
         earlier = earlier_root(self.folder)
         if earlier is not None:
             self.progress.note(
@@ -278,7 +292,9 @@ class Project:
             folder = around[1] if around[0].name == REPORTS else self.folder
         return self if folder == self.folder else replace(self, folder=folder)
 
-    def golden_store(self, folder: str | None = None) -> GoldenStore:
+    def golden_store(self, folder: str | None = None) -> "GoldenStore":
+        from harness.artifacts.golden_records import GoldenStore
+
         return GoldenStore(self.folder / (folder or "golden"))
 
     def command(self, *words: str) -> str:
@@ -352,11 +368,11 @@ def own_command(project: Path, *words: str) -> str:
 
 def started_by() -> list[str]:
     script = Path(sys.argv[0] if sys.argv else "")
-    if script.name.startswith("torchscript-gate") and script.is_file():
+    if script.name.startswith(DISTRIBUTION) and script.is_file():
         return [str(script.absolute())]
-    python, package = str(Path(sys.executable).absolute()), Path(harness.__file__).absolute().parent
+    python, package = str(Path(sys.executable).absolute()), Path(__file__).absolute().parent
     # Python finds what is installed wherever one is; a checkout it finds by its path.
-    return [python, "-m", "harness"] if package.parent.name in INSTALLED else [python, str(package)]
+    return [python, "-m", PACKAGE] if package.parent.name in INSTALLED else [python, str(package)]
 
 
 def shown_path(path: Path) -> str:
@@ -368,6 +384,8 @@ def shown_path(path: Path) -> str:
 
 
 def _cores() -> int:
+    from harness.machine.load import quota
+
     allowed, granted = len(os.sched_getaffinity(0)), quota().cores
     return allowed if granted is None else max(1, min(allowed, math.ceil(granted)))
 

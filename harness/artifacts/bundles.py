@@ -7,21 +7,18 @@ of its members is packed, so no member can unpack to more than the file holds, a
 import contextlib
 import hashlib
 import os
-import struct
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from harness.artifacts import files, names
-from harness.artifacts.archive.limits import LIMITS, CannotRead
-from harness.artifacts.archive.members import ENCRYPTED, LOCAL, LOCAL_BYTES, STORED, Member, read_directory, read_member
+from harness.artifacts.archive.limits import CannotRead
+from harness.artifacts.bundle_members import OpenBundle, members_of
 from harness.artifacts.declarations import DEVICES, NAME, PATHS, TOLERANCE, WORDS
 from harness.artifacts.old_outputs import Remembered
 from harness.artifacts.records import (
-    FILES,
     lay_out,
     parsed_record,
     remembered_of,
@@ -33,7 +30,7 @@ from harness.artifacts.tensors.decode import DecodeError
 from harness.artifacts.tensors.recorded import bytes_of
 from harness.config.schema import DEVICE, DTYPES, Kind, choice
 from harness.core.errors import ConfigError, GoldenError
-from harness.core.golden import ARTIFACT, RECORD, SUFFIX, VALUES, GoldenRecord, Trust
+from harness.core.golden import FILES, RECORD, SUFFIX, VALUES, GoldenRecord, Trust
 from harness.core.models import Artifact, GivenArtifact, ModelDeclaration
 from harness.machine.files import new_zip, unwritable
 from harness.worker import wire
@@ -43,9 +40,6 @@ LONGEST_NAME: Final = 200
 COMPUTES_IN: Final = choice(*DTYPES)
 ABSENT: Final = ("artifact.reset", "tolerance", "computes_in")
 """These may be null in a record."""
-LARGEST_RECORD = 64 << 20
-"""Bytes of a ``record.json``: far above what real ones have. What is beside it may be as large as the file."""
-CHUNK_BYTES = 1 << 20
 AGAIN = "copy it again, or have it made again: pack"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip can hold
 MODE = 0o100644 << 16
@@ -104,79 +98,13 @@ def contradiction(bundle: GoldenRecord) -> str:
     return ""
 
 
-def artifact_window(source: files.FileSource) -> "Window":
-    """Return the artifact in a bundle, to be read in place. Raises ``CannotRead``: the bundle is damaged."""
-    begin, size = _OpenBundle(source, _members(source)).place(ARTIFACT)
-    return Window(source, begin, size)
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A part of an open file, read as if it were a file."""
-
-    source: files.FileSource
-    begin: int
-    size: int
-
-    def read(self, offset: int, length: int) -> bytes:
-        return self.source.read(self.begin + offset, max(0, min(length, self.size - offset)))
-
-
-@dataclass(frozen=True, slots=True)
-class _OpenBundle:
-    source: files.FileSource
-    members: Mapping[str, Member]
-
-    def record(self) -> bytes:
-        return read_member(self.source, self.members[RECORD], LARGEST_RECORD, LIMITS)
-
-    def place(self, name: str) -> tuple[int, int]:
-        member = self.members[name]
-        head = self.source.read(member.offset, LOCAL_BYTES)
-        if len(head) < LOCAL_BYTES or head[:4] != LOCAL:
-            raise CannotRead("damaged", f"{name} is not where the directory says")
-        return member.offset + LOCAL_BYTES + sum(struct.unpack("<HH", head[26:30])), member.size
-
-    def chunks(self, name: str) -> Iterator[bytes]:
-        begin, size = self.place(name)
-        for offset in range(0, size, CHUNK_BYTES):
-            length = min(CHUNK_BYTES, size - offset)
-            chunk = self.source.read(begin + offset, length)
-            if len(chunk) != length:
-                raise CannotRead("damaged", f"{name} ends beyond the file: truncated, or changed while it was read?")
-            yield chunk
-
-
 @contextmanager
-def _opened(path: Path) -> Iterator[_OpenBundle]:
+def _opened(path: Path) -> Iterator[OpenBundle]:
     try:
         with files.opened(str(path)) as source:
-            yield _OpenBundle(source, _members(source))
+            yield OpenBundle(source, members_of(source))
     except CannotRead as error:
         raise GoldenError(f"{path}: {error.text}", AGAIN) from None
-
-
-def _members(source: files.FileSource) -> Mapping[str, Member]:
-    if source.read(0, len(LOCAL)) != LOCAL:
-        raise CannotRead("damaged", "is no golden bundle")
-    directory = read_directory(source, LIMITS)
-    wanted = {*FILES, RECORD}
-    if RECORD not in directory.inside:
-        raise CannotRead("damaged", f"is no golden bundle: it has no {RECORD}")
-    for problem in directory.problems:
-        raise CannotRead("damaged", f"is no golden bundle as the gate writes them: {problem.text}")
-    odd = sorted(wanted ^ directory.inside.keys())
-    if odd:
-        what = "has no" if odd[0] in wanted else "has a member that is none of a bundle's:"
-        raise CannotRead("damaged", f"{what} {odd[0]!a:.100}")
-    for name, member in directory.inside.items():
-        if member.method != STORED or member.flags & ENCRYPTED:
-            raise CannotRead("unsupported", f"{name} is packed or encrypted; the members of a bundle are stored as is")
-    if (size := directory.inside[RECORD].size) > LARGEST_RECORD:
-        raise CannotRead("too_large", f"{RECORD} has {size} bytes; at most {LARGEST_RECORD} are read")
-    if sum(member.size for member in directory.inside.values()) > source.size:
-        raise CannotRead("zip_bomb", "its members lie over each other")
-    return directory.inside
 
 
 def _read(path: Path) -> tuple[GoldenRecord, str]:

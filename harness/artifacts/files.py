@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from harness.artifacts.archive.formats import recognise
 from harness.artifacts.archive.limits import LIMITS, CannotRead
@@ -19,6 +19,9 @@ from harness.store.run_folder import LOCK, PLAN, PROBES
 
 SUFFIXES = frozenset((".gate", ".jit", ".pt", PROGRAM_SUFFIX, ".pth", ".ptl", ".torchscript", ".ts"))
 """What is looked for in a folder; a file that is named explicitly may have any suffix."""
+REQUESTS: Final = ".inputs"
+"""What stands between the artifact's stem and the suffix in the name of its requests."""
+REQUEST_SUFFIXES: Final = (".pt", ".safetensors", ".npz", ".py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +166,12 @@ def _below(folder: str) -> Iterator[str]:
         folders[:] = [name for name in folders if not name.startswith(".") and not _is_run(Path(root) / name)]
         yield from (str(Path(root) / name) for name in names if Path(name).suffix.lower() in SUFFIXES)
     yield from refused
+
+
+def is_request_file(path: str) -> bool:
+    """Whether a file is named like the requests of an artifact: ``NAME.inputs.pt``."""
+    name = Path(path)
+    return name.suffix in REQUEST_SUFFIXES and name.stem.endswith(REQUESTS)
 
 
 def format_of(path: str) -> ArchiveFormat | None:

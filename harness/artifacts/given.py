@@ -15,7 +15,17 @@ from harness.artifacts.archive.formats import FORMATS
 from harness.artifacts.archive.limits import CannotRead
 from harness.artifacts.bundles import bundle_declaration
 from harness.artifacts.declarations import merge_catalogue
-from harness.artifacts.files import FoundFile, find_files, format_of, kind_of, leads_out, opened
+from harness.artifacts.files import (
+    REQUEST_SUFFIXES,
+    REQUESTS,
+    FoundFile,
+    find_files,
+    format_of,
+    is_request_file,
+    kind_of,
+    leads_out,
+    opened,
+)
 from harness.artifacts.manifest import MANIFEST, MOST_BYTES, line_of, read_manifest, where
 from harness.core import golden
 from harness.core.archive import ArchiveFormat
@@ -24,9 +34,6 @@ from harness.core.models import GivenArtifact, ModelDeclaration
 from harness.core.text import first_few
 from harness.worker import wire
 
-REQUESTS: Final = ".inputs"
-"""What stands between the artifact's stem and the suffix in the name of its requests."""
-REQUEST_SUFFIXES: Final = (".pt", ".safetensors", ".npz", ".py")
 # What may load, or deserves a row of its own: an empty file was an artifact once.
 MAY_LOAD: Final = frozenset(
     {
@@ -79,12 +86,6 @@ def requests_beside(path: str) -> str:
     if len(there) > 1:
         raise ConfigError(f"{path}: its requests are in two files, {there[0]} and {there[1]}", "keep one of them")
     return there[0] if there else ""
-
-
-def is_request_file(path: str) -> bool:
-    """Whether a file is named like the requests of an artifact: ``NAME.inputs.pt``."""
-    name = Path(path)
-    return name.suffix in REQUEST_SUFFIXES and name.stem.endswith(REQUESTS)
 
 
 def what_else(path: str) -> str:

@@ -26,14 +26,13 @@ from harness.artifacts.tensors.outputs import CallKey, Outputs, SideEffects
 from harness.artifacts.tensors.recorded import DAMAGE, bytes_of, parsed
 from harness.artifacts.tensors.trees import Tree, mapped
 from harness.core.errors import GoldenError
-from harness.core.golden import ARTIFACT, INPUTS, RECORD, RECORD_SCHEMA_VERSION, VALUES, Answer, GoldenRecord
+from harness.core.golden import ARTIFACT, FILES, INPUTS, RECORD, RECORD_SCHEMA_VERSION, VALUES, Answer, GoldenRecord
 from harness.core.models import Artifact
 from harness.machine.files import unwritable
 from harness.store import codec
 from harness.store.json import JsonError, from_json
 from harness.worker import wire
 
-FILES = (ARTIFACT, INPUTS, VALUES)
 AGAIN = "propose and accept it again"
 CHUNK_BYTES = 1 << 20
 GOLDEN, REPEAT, THREADS, REFERENCE = RUNS = ("golden", "repeat", "threads", "reference")

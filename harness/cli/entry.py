@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
+from harness import DISTRIBUTION, PACKAGE
 from harness.cli.options import project_of
 from harness.cli.parser import commands, parser
 from harness.core.errors import ExitCode, GateError
@@ -101,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _called(program: str) -> str:
     """Return what a user types to start this program, which lies at ``program``: the console script has a name."""
     name = program.rpartition("/")[2]
-    return name if name.startswith("torchscript-gate") else "python -m harness"
+    return name if name.startswith(DISTRIBUTION) else f"python -m {PACKAGE}"
 
 
 class _Interrupted(KeyboardInterrupt):

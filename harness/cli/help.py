@@ -1,6 +1,6 @@
 """How ``--help`` is laid out: what a command is for, commands to copy, what its exit codes say, which page has more.
 
-``%(prog)s`` is the command as it was typed, so that both ``python -m harness`` and ``torchscript-gate`` show their own.
+``%(prog)s`` is the command as it was typed, so that ``python -m`` and ``torchscript-gate`` show their own.
 """
 
 import re

@@ -11,7 +11,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
-from harness import __version__
+from harness import DISTRIBUTION, PACKAGE, __version__, apps
 from harness.cli import help as help_text
 from harness.cli.help import CommandHelp
 
@@ -36,12 +36,11 @@ class Command(Protocol):
 @functools.cache
 def commands() -> Mapping[str, Command]:
     """Return the commands by their names, in the order of ``--help``."""
-    apps = importlib.import_module("harness.apps")
     modules = [importlib.import_module(f"{apps.__name__}.{app.name}.command") for app in iter_modules(apps.__path__)]
     return {module.HELP.name: cast("Command", module) for module in sorted(modules, key=lambda one: one.HELP.name)}
 
 
-def parser(program: str = "python -m harness", typed: Container[str] | None = None) -> argparse.ArgumentParser:
+def parser(program: str = f"python -m {PACKAGE}", typed: Container[str] | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command line.
 
     Args:
@@ -55,7 +54,7 @@ def parser(program: str = "python -m harness", typed: Container[str] | None = No
         epilog=help_text.top(docs),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    top.add_argument("--version", action="version", version=f"torchscript-upgrade-gate {__version__}")
+    top.add_argument("--version", action="version", version=f"{DISTRIBUTION} {__version__}")
     top.add_argument("--project", type=Path, help="folder with pyproject.toml (default: here)")
     verbs = top.add_subparsers(dest="verb", required=True, metavar="COMMAND")
     for name, command in commands().items():

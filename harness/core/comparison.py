@@ -3,6 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+# Lower edges of |new - old| / max|old|. Before the first bin with an edge comes that of errors that are exactly zero,
+# and 0.0 holds what is smaller than the next edge.
+ERROR_EDGES = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TreeDifference:

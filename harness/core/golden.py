@@ -13,7 +13,8 @@ from harness.core.models import Artifact
 from harness.core.probe import ServingProfile
 
 RECORD_SCHEMA_VERSION = 1
-RECORD, ARTIFACT, INPUTS, VALUES = "record.json", "artifact", "inputs", "values"
+RECORD = "record.json"
+ARTIFACT, INPUTS, VALUES = FILES = ("artifact", "inputs", "values")
 """The files of a record; no suffix that a project may have told git to ignore."""
 SUFFIX = ".gate"
 """Of a record that is packed into one file."""

@@ -122,7 +122,7 @@ def _of(module: str) -> Any:
 
 
 def _judged(matrix: "Matrix") -> Any:
-    return import_module("harness.verdict.matrix").judge_matrix(matrix)
+    return import_module("..verdict.matrix", __package__).judge_matrix(matrix)
 
 
 def _documented(

@@ -4,19 +4,16 @@ What ends a command before it comes to anything is an error with a code of its o
 """
 
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from harness.core.diagnosis import BisectAnswer, Bisection, MitigationAnswer, MitigationResult
 from harness.core.errors import ExitCode
-from harness.core.fleet import FleetReport
-from harness.core.golden import GoldenStatus, Packing, RecordChange, Review
-from harness.core.linking import LinkCheck, LinkOutcome
-from harness.core.machine import Checkup
-from harness.core.migration import Migrated, Migration
 from harness.core.outcome import Decision, Status
 from harness.core.prediction import Inspection, Prediction
-from harness.core.releases import Ending, FirstBad
 from harness.core.verdict import Judgement
+
+if TYPE_CHECKING:
+    from harness.core.golden import RecordChange
 
 GREEN, RED, OPEN = ExitCode.COMPATIBLE, ExitCode.INCOMPATIBLE, ExitCode.INCONCLUSIVE
 DECISIONS: Final[Mapping[Decision, ExitCode]] = {
@@ -39,16 +36,32 @@ def exit_code(result: object) -> ExitCode:
             return DECISIONS[result]
         case Status():
             return STATUSES[result]
-        case Judgement() | FleetReport():
+        case Judgement():
             return ExitCode(result.exit_code)  # as the policy of the run decided it
-        case FirstBad():
-            return {Ending.FOUND: RED, Ending.NOT_BAD: GREEN}.get(result.conclusion.ending, OPEN)
         case MitigationResult():
             return {MitigationAnswer.FOUND: RED, MitigationAnswer.NOTHING: GREEN}.get(result.answer, OPEN)
         case Bisection():
             return GREEN if result.answer is BisectAnswer.NOTHING else RED if _has_culprit(result) else OPEN
         case Inspection():
             return _of_files(result)
+        case _:
+            return _of_many_models(result)
+
+
+def _of_many_models(result: object) -> ExitCode:
+    """Return the exit code of what is about more than a run or a few files: types that no other command imports."""
+    from harness.core.fleet import FleetReport
+    from harness.core.golden import GoldenStatus, Packing, Review
+    from harness.core.linking import LinkCheck, LinkOutcome
+    from harness.core.machine import Checkup
+    from harness.core.migration import Migrated, Migration
+    from harness.core.releases import Ending, FirstBad
+
+    match result:
+        case FleetReport():
+            return ExitCode(result.exit_code)
+        case FirstBad():
+            return {Ending.FOUND: RED, Ending.NOT_BAD: GREEN}.get(result.conclusion.ending, OPEN)
         case LinkCheck():
             links = set(result.outcomes.values())
             if links & {LinkOutcome.RECOMPILE, LinkOutcome.CHANGE_SOURCE} or any(note.stops for note in result.notes):
@@ -82,7 +95,9 @@ def _has_culprit(result: Bisection) -> bool:
     return culprit.get(result.answer, False)
 
 
-def _of_changes(changes: Collection[RecordChange]) -> ExitCode:
+def _of_changes(changes: "Collection[RecordChange]") -> ExitCode:
+    from harness.core.golden import RecordChange
+
     if {*changes} - {RecordChange.SAME, RecordChange.WITHIN, RecordChange.UNKNOWN}:
         return RED
     return GREEN if changes and RecordChange.UNKNOWN not in changes else OPEN

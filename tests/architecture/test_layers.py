@@ -158,6 +158,7 @@ PURE_MODULES = (
     "verdict.latency",
     "verdict.machine",
     "verdict.matrix",
+    "verdict.linking",
     "verdict.migration",
     "verdict.mitigation",
     "verdict.prediction",

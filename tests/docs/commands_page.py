@@ -12,9 +12,9 @@ PAGE = PROJECT / "docs" / "guide" / "commands.md"
 HEAD = """\
 # Commands
 
-Every command, in the order of `--help`. Installed as a package, the gate is `torchscript-gate` in place of
-`python -m harness`. The sessions `bisect`, `compat`, `doctor`, `gate`, `matrix`, `migrate`, `mitigate` and `pack` of
-`noxfile.py` install the gate's dependencies first: `nox -s compat -- ...` is `python -m harness compat ...`.
+Every command, in the order of `--help`. Where the gate is installed, each begins with `torchscript-gate`, and in the
+repository with `-m harness`. The sessions `bisect`, `compat`, `doctor`, `gate`, `matrix`, `migrate`, `mitigate` and
+`pack` of `noxfile.py` install the gate's dependencies first: `nox -s compat -- ...` is `python -m harness compat ...`.
 
 `--project DIR`, the folder with `pyproject.toml`, goes before the command. `RUN` is the folder or the name of a run, or
 `last`; a `CELL_ID` is at the end of each red cell's `rerun` line.

@@ -45,6 +45,7 @@ class Way(NamedTuple):
 LEFT_OUT = {
     r"(nox|python3 noxfile\.py) -s (quick|tests|full|lint|pythons)": "a session of this suite itself, which CI runs",
     r"nox -s docs": "builds the site: tests/docs/test_site.py does",
+    r"nox -s docs -- .*": "builds the site of tags, which a checkout need not have",
     r"nox -s gpu( .*)?": "needs an NVIDIA GPU",
     r"nox -s (bench|calibrate|corpus|evidence)( .*)?": "measures for minutes to hours on a quiet machine; its record is committed",
     r".*\b(1\.13\.1|2\.3\.1|2\.4\.1|2\.9\.1|2\.11\.0)\b.*": "needs releases that `nox -s full` does not build",

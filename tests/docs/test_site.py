@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import __version__
 from tests.docs.pages import PAGES, PROJECT, links
 
 INDEX = PROJECT / "docs" / "index.md"
@@ -45,4 +46,5 @@ def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tm
     assert "docs/index.html" in (tmp_path / "index.html").read_text(encoding="utf-8")
     first = (tmp_path / "docs" / "index.html").read_text(encoding="utf-8")
     assert "Getting started" in first
+    assert f"<title>TorchScript upgrade gate {__version__}</title>" in first
     assert "caption-text" in first

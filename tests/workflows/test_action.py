@@ -277,8 +277,8 @@ sys.exit(int(os.environ.get("REFUSED", "0")))
         ([{"id": 6, "body": "LGTM"}], "POST", "repos/owner/repository/issues/17/comments"),
         (
             [
-                {"id": 7, "body": "<!-- torchscript-upgrade-gate upgrade-report -->\nold"},
-                {"id": 8, "body": "<!-- torchscript-upgrade-gate another -->\nof another job"},
+                {"id": 7, "body": "<!-- torchscript-gate upgrade-report -->\nold"},
+                {"id": 8, "body": "<!-- torchscript-gate another -->\nof another job"},
             ],
             "PATCH",
             "repos/owner/repository/issues/comments/7",
@@ -300,7 +300,7 @@ def test_a_pull_request_has_one_comment_of_each_name(
     assert job.run("Comment") == 0
     sent_method, sent_path, body = json.loads((world.prepared / "sent.json").read_text())
     assert (sent_method, sent_path) == (method, path)
-    assert body.startswith("<!-- torchscript-upgrade-gate upgrade-report -->\n")
+    assert body.startswith("<!-- torchscript-gate upgrade-report -->\n")
     assert "BLOCKED" in body
     assert "::warning" not in job.log
     job.environ["REFUSED"] = "1"  # a pull request from a fork

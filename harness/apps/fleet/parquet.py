@@ -31,7 +31,7 @@ TEXTS = (
 )
 NUMBERS = ("seconds", "worst_relative", "load_old_s", "load_new_s", "latency", "latency_low", "latency_high")
 """Null where it was not measured; a latency is new over old."""
-INSTALL = "pip install 'torchscript-upgrade-gate[parquet]'"
+INSTALL = "pip install 'torchscript-gate[parquet]'"
 AT_ONCE = 1000
 
 

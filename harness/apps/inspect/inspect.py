@@ -4,16 +4,13 @@ from collections.abc import Sequence
 from typing import Literal
 
 from harness.artifacts.archive.code import CodeMemory
-from harness.artifacts.files import find_files
-from harness.artifacts.given import is_request_file
+from harness.artifacts.files import find_files, is_request_file
 from harness.checks.prediction.check import inspect_file
 from harness.checks.prediction.known_releases import is_known, known, known_registry
-from harness.checks.prediction.registries import registries_of
 from harness.core.archive import OperatorRegistry
 from harness.core.environment import EnvSpec
 from harness.core.errors import ConfigError
 from harness.core.prediction import Inspection
-from harness.probing.provision import build_environments
 from harness.project import Project
 
 SIDES: tuple[Literal["old", "new"], ...] = ("old", "new")
@@ -49,6 +46,9 @@ def _registries(project: Project) -> dict[str, OperatorRegistry]:
     to_build = {side: spec for side, spec in specs.items() if not is_known(spec)}
     registries = {side: known_registry(str(spec.release)) for side, spec in specs.items() if is_known(spec)}
     if to_build:
+        from harness.checks.prediction.registries import registries_of
+        from harness.probing.provision import build_environments
+
         builder = project.builder
         project.progress.stage("environments")
         environments = build_environments(to_build, builder)

@@ -16,7 +16,7 @@ from harness.checks.hang import watchdog
 from harness.checks.latency.benchmark import benchmark
 from harness.checks.outputs.compare import compare
 from harness.checks.outputs.findings import differs
-from harness.checks.prediction.check import predict_loading
+from harness.checks.prediction.stage import predict_loading
 from harness.checks.startup.initialize import initialize_groups, time_initialization
 from harness.checks.startup.native import begin_builds, build_workers
 from harness.core.environment import Environment, EnvSpec, Fingerprint

@@ -1,5 +1,6 @@
 """Operator schemas as torch prints them, parsed: ``aten::sum.dim(Tensor self, int[1]? dim, *, ...) -> Tensor``."""
 
+import functools
 import re
 from collections.abc import Iterator
 
@@ -11,6 +12,7 @@ ALIAS = re.compile(r"\([a-z*|!> -]+\)")
 """``(a)``, ``(a!)``, ``(a -> *)``: says what is written or shared, not what is accepted."""
 
 
+@functools.lru_cache(maxsize=1 << 13)  # most operators have one schema in all releases
 def parse_schema(text: str) -> tuple[str, Schema]:
     head = HEAD.match(text)
     arrow = text.rfind(") -> ")

@@ -134,16 +134,15 @@ def _system_versions(new: LibTorch, loader: Loader) -> Iterator[LinkNote]:
 
 def _libraries(old: LibTorch, new: LibTorch, loader: Loader) -> Iterator[LinkNote]:
     before = {_stem(name): name for name in old.needs}
-    for name in new.needs:
-        if name in old.needs or _runtime(name):
-            continue
-        was = before.get(_stem(name))
-        here = "it is here" if loader.has(name) else "it is not in the system's folders here"
+    wanted = [name for name in new.needs if name not in old.needs and not _runtime(name) and not loader.has(name)]
+    if wanted:
+        named = [f"{name} (was {before[_stem(name)]})" if _stem(name) in before else name for name in wanted]
         yield LinkNote(
             kind="library",
-            subject=name,
-            text=f"LibTorch {new.name} needs {name}{f', where {old.name} needed {was}' if was else ''}: {here}",
-            what_to_do="bring it with the image, or with the nvidia packages that torch's wheel asks for",
+            subject=wanted[0],
+            text=f"LibTorch {new.name} needs what {old.name} did not, and the system's folders here lack: "
+            f"{', '.join(named)}",
+            what_to_do="bring them with the image, or with the nvidia packages that torch's wheel asks for",
         )
 
 

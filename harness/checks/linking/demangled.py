@@ -37,7 +37,7 @@ def canonical(text: str) -> str:
     """Return a demangled name with one spelling for what means the same."""
     for pattern, spelling in EQUIVALENT:
         text = pattern.sub(spelling, text)
-    return text
+    return text.replace(" >", ">")
 
 
 def split(text: str) -> tuple[str, tuple[str, ...] | None]:

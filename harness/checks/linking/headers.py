@@ -10,6 +10,9 @@ from harness.checks.linking.demangled import canonical, demangled, last_names, s
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 WORD = re.compile(r"[A-Za-z_]\w+")
+# ``get_autocast_##name##_dtype`` in a macro; what is shorter without one of its parts could be anything.
+PASTED = re.compile(r"\w+(?:\s*##\s*\w+)+")
+TELLING = 6
 # PyTorch's own, below ``include``; beside them lie those of pybind11 and others.
 FOLDERS = ("ATen", "c10", "caffe2", "torch")
 
@@ -19,14 +22,32 @@ class Headers:
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._files: dict[str, set[int]] = defaultdict(set)
+        self._pasted: dict[str, set[int]] = defaultdict(set)
         for number, text in enumerate(texts):
-            for word in set(WORD.findall(COMMENT.sub("", text))):
+            code = COMMENT.sub("", text)
+            for word in set(WORD.findall(code)):
                 self._files[word].add(number)
+            for pattern in _patterns(code):
+                self._pasted[pattern].add(number)
 
     def declare(self, symbol: str) -> bool:
         """Whether one header has both the name of a symbol and that of its class or namespace."""
-        files = [self._files.get(part, set()) for part in _names(symbol)]
+        files = [self._files.get(part) or self._files_that_paste(part) for part in _names(symbol)]
         return bool(files) and bool(set.intersection(*files))
+
+    def _files_that_paste(self, name: str) -> set[int]:
+        """Return the headers in which a macro puts a name together."""
+        return set().union(*(files for pattern, files in self._pasted.items() if re.fullmatch(pattern, name)))
+
+
+def _patterns(code: str) -> Iterator[str]:
+    """Yield patterns of the names that macros put together: any of the parts may be the macro's argument."""
+    for text in set(PASTED.findall(code)) if "##" in code else ():
+        parts = re.split(r"\s*##\s*", text)
+        for place in range(len(parts)):
+            rest = parts[:place], parts[place + 1 :]
+            if sum(map(len, (*rest[0], *rest[1]))) >= TELLING:
+                yield rf"{''.join(rest[0])}\w+{''.join(rest[1])}"
 
 
 @functools.lru_cache(maxsize=1 << 18)

@@ -63,9 +63,9 @@ class Successors:
         here = [one for one in near if one.name == name]
         if by_value := [one.text for one in here if _by_value(one.parameters) == _by_value(parameters)]:
             return SymbolChange.OTHER_ABI, by_value
-        if longer := [
-            one.text for one in here if parameters and (one.parameters or ())[: len(parameters)] == parameters
-        ]:
+        if parameters is not None and (
+            longer := [one.text for one in here if (one.parameters or ())[: len(parameters)] == parameters]
+        ):
             return SymbolChange.ADDED_PARAMETERS, longer
         if here:
             return SymbolChange.OTHER_PARAMETERS, _nearest(parameters, here)

@@ -9,14 +9,11 @@ import numpy.typing as npt
 
 from harness.artifacts.tensors.decode import Array
 from harness.checks.outputs import elementwise
+from harness.core.comparison import ERROR_EDGES
 
 # Elements per block: 512 KiB in float64, so that the temporaries of one block stay in a core's cache.
 BLOCK_ELEMENTS = 1 << 16
 Counts = npt.NDArray[np.int64]
-
-# Lower edges of |new - old| / max|old|. Before the first bin with an edge comes that of errors that are exactly zero,
-# and 0.0 holds what is smaller than the next edge.
-ERROR_EDGES = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 
 
 def error_counts(errors: Array, scale: float) -> Counts:

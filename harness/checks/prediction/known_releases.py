@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.artifacts.archive.code import TYPE_WORDS
-from harness.checks.prediction.registries import Dump, parsed
+from harness.checks.prediction.dumps import Dump, parsed
 from harness.core.archive import OperatorRegistry, Programs
 from harness.core.environment import EnvSpec
 from harness.machine.typed import decoded

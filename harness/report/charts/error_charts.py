@@ -3,8 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from harness.checks.outputs.totals import ERROR_EDGES
-from harness.core.comparison import CallComparison, OutputComparison, TensorMetrics
+from harness.core.comparison import ERROR_EDGES, CallComparison, OutputComparison, TensorMetrics
 from harness.report.charts.svg import NARROW, Scale, drawing, element, hint, line, lines, short, text
 
 SERIES = 5

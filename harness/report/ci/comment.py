@@ -11,7 +11,7 @@ from harness.report.words.phrases import factor_words, shorten
 from harness.report.words.red_cells import run_directory
 from harness.report.words.summary import count_words, decision_words, headline, pair_words, reason_words
 
-MARK = "<!-- torchscript-upgrade-gate -->"
+MARK = "<!-- torchscript-gate -->"
 """First line: by it a bot finds its comment again and replaces it."""
 CAUSES_SHOWN, NAMED = 6, 3
 _TEXT_LIMIT, _REASON_LIMIT = 160, 400

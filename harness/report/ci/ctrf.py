@@ -20,8 +20,8 @@ from harness.report.json.text import json_text
 from harness.report.words.summary import difference_words, pair_words, planted_words
 
 SPEC_VERSION = "0.0.0"
-TOOL = "torchscript-upgrade-gate"
-EXTRA = "torchscript-upgrade-gate"
+TOOL = "torchscript-gate"
+EXTRA = "torchscript-gate"
 """Namespace of our keys in ``extra``."""
 
 STATUSES = {

@@ -88,7 +88,7 @@ def _add_suite(root: ET.Element, report: RunReport, name: str, cases: list[ET.El
     counts = {tag: sum(case.find(tag) is not None for case in cases) for tag in ("failure", "error", "skipped")}
     attributes = {
         "name": visible(name),
-        "package": "torchscript-upgrade-gate",
+        "package": "torchscript-gate",
         "id": str(len(root)),
         "hostname": "localhost",
         "tests": str(len(cases)),

@@ -150,7 +150,7 @@ def _log(
     exit_code: int | None = None,
 ) -> str:
     driver = {
-        "name": "torchscript-upgrade-gate",
+        "name": "torchscript-gate",
         "version": __version__,
         "rules": [_rule(rule) for rule in sorted({str(result["ruleId"]) for result in results})],
     }

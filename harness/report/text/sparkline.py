@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.checks.outputs.totals import ERROR_EDGES
-from harness.core.comparison import OutputComparison, TensorMetrics
+from harness.core.comparison import ERROR_EDGES, OutputComparison, TensorMetrics
 from harness.core.verdict import Finding
 
 BLOCKS = "▁▂▃▄▅▆▇█"

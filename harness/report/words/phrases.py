@@ -6,10 +6,10 @@ Nothing here escapes for a format; ``visible``, of the domain, only makes sure t
 import math
 import posixpath
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from harness.core.archive import Reach
 from harness.core.errors import ExitCode
-from harness.core.fleet import FleetReport
 from harness.core.measurement import FACTORS_FROM, signed_percent
 from harness.core.outcome import Decision, Outcome, Status
 from harness.core.prediction import StaticFinding
@@ -17,6 +17,9 @@ from harness.core.text import joined, prose
 from harness.core.verdict import Finding, Judgement
 from harness.serving.scenarios import INITIALIZATIONS
 from harness.verdict.decide import GREEN
+
+if TYPE_CHECKING:
+    from harness.core.fleet import FleetReport
 
 NOT_MEASURED = "-"
 NO_REASON = "no reason was recorded"
@@ -205,7 +208,7 @@ def _where(finding: StaticFinding) -> Iterator[str]:
         yield f"{place}, {reach.replace(';', ',')}" if reach else place
 
 
-def but_of(judged: Judgement | FleetReport) -> str:
+def but_of(judged: "Judgement | FleetReport") -> str:
     """Return the same of a judgement, or of the answer over a fleet."""
     if judged.decision not in (*GREEN, Decision.CELL_OK) or not judged.exceeded:
         return ""

@@ -3,6 +3,7 @@
 A checkout hides what a wheel forgets: worker, native sources, templates, planted defects, the zoo.
 """
 
+import json
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli import main
 from harness.environments.builder import ROOT_VARIABLE, default_environment_root
 from harness.environments.installer import find_uv
 from tests.integration.gate import PROJECT
@@ -68,10 +70,13 @@ def test_absent(torchscript_compat):
     assert type(caught.value).__name__ == "CannotCheck"
 """
 SHIPPED = {
-    "harness": "harness",
-    "fixtures": "harness/shipped/fixtures",
-    "docs": "harness/shipped/docs",
+    "harness": "torchscript_gate",
+    "fixtures": "torchscript_gate/shipped/fixtures",
+    "docs": "torchscript_gate/shipped/docs",
 }
+NAMED_AS_IN_A_CHECKOUT = re.compile(
+    r"^\s*(from|import) harness\b|import_module\(.harness|\"-m\", \"harness|python -m harness|= harness\.", re.MULTILINE
+)
 STRICT = ("-W", "error", "-p", "no:cacheprovider")
 
 
@@ -127,8 +132,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory, old_python: str, new_pyt
 def test_the_wheel_has_everything_and_takes_no_name_that_others_use(installed: Installed) -> None:
     with zipfile.ZipFile(installed.wheel) as archive:
         names = set(archive.namelist())
+        texts = {name: archive.read(name).decode() for name in names if name.endswith((".py", ".md", ".txt"))}
     top = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
-    assert top == {"harness", "torchscript_gate_plugin.py"}
+    assert top == {"torchscript_gate", "torchscript_gate_plugin.py"}
     for package, place in SHIPPED.items():
         tracked = {
             f"{place}/{path.relative_to(PROJECT / package)}"
@@ -137,11 +143,15 @@ def test_the_wheel_has_everything_and_takes_no_name_that_others_use(installed: I
         }
         assert len(tracked) > 20
         assert not tracked - names
+    assert len(texts) > 500
+    left = {name: found[0] for name, text in texts.items() if (found := NAMED_AS_IN_A_CHECKOUT.search(text))}
+    assert left == {}
 
 
 def test_the_console_script_says_its_own_name_and_completes_it(installed: Installed) -> None:
     told = installed.run("torchscript-gate", "--help")
     assert told.returncode == 0 and told.stdout.startswith("usage: torchscript-gate ")
+    assert installed.run("python", "-m", "torchscript_gate").stdout.startswith("usage: python -m torchscript_gate ")
     for verb, name in (((), "index.md"), (("gate",), "guide/policy.md")):
         page = installed.run("torchscript-gate", *verb, "--help").stdout.rstrip().rpartition("more: ")[2]
         assert page.endswith(f"/docs/{name}") and Path(page).is_file()
@@ -154,6 +164,23 @@ def test_the_console_script_says_its_own_name_and_completes_it(installed: Instal
     assert done.stdout.split() == ["off", "quick", "thorough"]
 
 
+def test_files_are_inspected_as_in_a_checkout(installed: Installed, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("inspect", str(PROJECT / "examples" / "models"), "--format", "json")
+    answer = subprocess.run(
+        [installed.bin / "torchscript-gate", *words], env=installed.environment(), capture_output=True, check=True
+    )
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(answer.stdout)
+
+
+def test_pytest_loads_the_plugin_by_its_entry_point(installed: Installed) -> None:
+    trace = installed.run("pytest", *STRICT, "--trace-config", "--fixtures").stdout
+    assert re.search(
+        r"^PLUGIN registered: <module 'torchscript_gate_plugin' from .*/site-packages/", trace, re.MULTILINE
+    )
+    assert "torchscript_compat [session scope]" in trace
+
+
 @pytest.mark.slow
 def test_a_check_in_a_teams_own_tests_judges_between_real_releases(installed: Installed) -> None:
     kept = installed.project.parent / "kept"
@@ -162,13 +189,13 @@ def test_a_check_in_a_teams_own_tests_judges_between_real_releases(installed: In
     told = done.stdout
     assert "AssertionError: values: output: off by" in told
     assert "FAIL  enlarged: load and calls" in told and "rule: " in told
-    assert "-m harness rerun" in told and "enlarged/alone" in told
-    assert "harness/plugin/fixture.py" not in told and "Captured stderr" not in told
+    assert re.search(r"-m torchscript_gate --project \S+ rerun \S+ enlarged/alone", told)
+    assert "plugin/fixture.py" not in told and "Captured stderr" not in told
     # The run of that cell is a run like any other, and what it prints can be typed.
     (page,) = set(re.findall(r"page +(\S+)/report\.html", told))  # in CI pytest says the whole text twice
     items = installed.run("pytest", f"--torchscript-compat={page}", "torchscript-compat", "-q")
     assert "FAILED torchscript-compat::enlarged::alone - Failed: values: output" in items.stdout
-    (rerun,) = set(re.findall(r"  rerun +(\S+) -m harness rerun ", items.stdout))
+    (rerun,) = set(re.findall(r"  rerun +(\S+) -m torchscript_gate --project \S+ rerun ", items.stdout))
     assert (installed.project / rerun).samefile(installed.bin / "python")
 
 

@@ -21,7 +21,7 @@ from harness.core.golden import ARTIFACT, INPUTS, RECORD, RECORD_SCHEMA_VERSION,
 from harness.core.models import Artifact, GivenArtifact, InputSet, ModelDeclaration
 from harness.core.outcome import Status
 from harness.core.errors import ExitCode, GoldenError, RunDirError
-from harness.artifacts import bundles
+from harness.artifacts import bundle_members
 from harness.artifacts.bundles import BundleStore, bundle_declaration, contradiction, write_bundle
 from harness.artifacts.old_outputs import Remembered
 from harness.artifacts.records import own_record
@@ -283,7 +283,7 @@ def test_a_record_without_a_digest_is_refused(bundle: Path, tmp_path: Path, miss
 def test_a_record_beyond_the_limit_is_neither_read_nor_written(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bundles, "LARGEST_RECORD", 10)
+    monkeypatch.setattr(bundle_members, "LARGEST_RECORD", 10)
     refused(bundle, tmp_path / "run", f"{RECORD} has [0-9]+ bytes; at most 10 are read")
     with pytest.raises(GoldenError, match="at most 10 are read"):
         make_bundle(tmp_path / "other")

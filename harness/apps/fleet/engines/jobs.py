@@ -16,7 +16,7 @@ from harness.core.fleet import FleetPlan
 from harness.environments.builder import ROOT_VARIABLE
 
 SHARDS = "shards"
-MODULE: Final = ("-m", "harness")
+MODULE: Final = ("-m", "torchscript_gate")
 """How an interpreter starts this package where it is installed."""
 # A task may take so many times what the longest shard is expected to, and half an hour for environments.
 PATIENCE, PROVISIONING_S = 3.0, 1800.0

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import PACKAGE
 from harness.apps.fleet.plan import PLAN, STORE
 from harness.apps.fleet.results import FAULTS, FRAMES, MARK, RESULTS
 from harness.machine import processes
@@ -81,7 +82,7 @@ def _done(order: Order, folder: Path) -> Answer:
         project.mkdir()
         (project / CONFIG).write_bytes(order.config)
     trust = ["--trust"] if order.trust else []
-    command = (sys.executable, "-m", "harness", "--project", str(project), "fleet", "run", str(fleet), *trust)
+    command = (sys.executable, "-m", PACKAGE, "--project", str(project), "fleet", "run", str(fleet), *trust)
     try:
         done = processes.run(command, limit_s=order.limit_s, cwd=project, env=variables)
         code, output = done.returncode, f"{done.stdout}\n{done.stderr}"

@@ -31,7 +31,7 @@ from harness.report.json.results import dump_fleet
 from harness.store import codec
 
 AUTO = "auto"
-INSTALL = "pip install 'torchscript-upgrade-gate[ray]'"
+INSTALL = "pip install 'torchscript-gate[ray]'"
 PARTS_A_NODE, RUNS_A_PART = 4, 5
 """A node has so many parts, that the slowest does not keep all waiting, unless a part took less than so many times what
 each run costs beside its artifacts."""

@@ -25,7 +25,8 @@ from harness.artifacts.archive.formats import FORMATS
 from harness.artifacts.archive.identity import Identity, identity_of
 from harness.artifacts.archive.limits import CannotRead
 from harness.artifacts.file_copies import digest_of
-from harness.artifacts.given import MAY_LOAD, REQUEST_SUFFIXES, REQUESTS, is_request_file
+from harness.artifacts.files import REQUEST_SUFFIXES, REQUESTS, is_request_file
+from harness.artifacts.given import MAY_LOAD
 from harness.artifacts.owners import MANIFEST, FleetManifest
 from harness.checks.prediction.check import inspect_file
 from harness.core.archive import OperatorRegistry

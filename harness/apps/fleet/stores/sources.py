@@ -62,7 +62,7 @@ UNANSWERED_S = 1.5 * STALLED_S
 CACHED = re.compile(r"[0-9a-f]{32}(\.[A-Za-z0-9]{1,16})?")
 """How a file of the cache is called: nothing else there is ours."""
 SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,16}")
-DRIVER = "pip install 'torchscript-upgrade-gate[fleet]' and the driver: s3fs for s3://, gcsfs for gs://, aiohttp for https://"
+DRIVER = "pip install 'torchscript-gate[fleet]' and the driver: s3fs for s3://, gcsfs for gs://, aiohttp for https://"
 
 
 class SourceFault(Exception):

@@ -27,7 +27,7 @@ DEFAULT_FILE: Final = "model.pt"
 PACKAGE_FILE: Final = "model.pt2"
 WARMUP_FOLDER: Final = "warmup"
 MEND: Final = "mend the file, or leave the model out"
-NEEDED: Final = "pip install protobuf, or torchscript-upgrade-gate[fleet]"
+NEEDED: Final = "pip install protobuf, or torchscript-gate[fleet]"
 TYPES: Final = (
     *("TYPE_INVALID", "TYPE_BOOL", "TYPE_UINT8", "TYPE_UINT16", "TYPE_UINT32", "TYPE_UINT64", "TYPE_INT8"),
     *("TYPE_INT16", "TYPE_INT32", "TYPE_INT64", "TYPE_FP16", "TYPE_FP32", "TYPE_FP64", "TYPE_STRING", "TYPE_BF16"),

@@ -36,7 +36,7 @@ def test_what_misses_in_the_next_release_is_what_the_loader_does_not_find(
     assert OLD in server.fits
     assert NEW not in server.fits
     assert {missing.symbol for missing in server.missing} == _refused(binary, new_python)
-    assert checked.outcomes[server.file] is LinkOutcome.CHANGE_SOURCE  # at::autocast::is_enabled() is gone
+    assert checked.outcomes[server.file] is LinkOutcome.CHANGE_SOURCE  # at::GetPrivateUse1HooksInterface() is gone
     twin = link_check(Project(folder=PROJECT), [binary], old=OLD, new=OLD)
     assert twin.binaries[0].missing == () == tuple(_refused(binary, old_python))
     assert twin.outcomes[server.file] is LinkOutcome.LINKS

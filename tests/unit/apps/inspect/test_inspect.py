@@ -123,6 +123,23 @@ def test_a_reader_that_stops_reading_does_not_change_the_exit_code(folder: Path)
     assert (done.returncode, b"bug" in done.stderr) == (0, False)
 
 
+def test_reading_a_file_imports_nothing_that_builds_runs_or_computes(folder: Path) -> None:
+    """The first try of a stranger compiles all that it imports: a second for each of these."""
+    heavy = (
+        "numpy",
+        "jinja2",
+        "platformdirs",
+        *(f"harness.{name}" for name in ("environments.builder", "core.report")),
+    )
+    told = f"print(*(name for name in {heavy} if name in sys.modules), file=sys.stderr)"
+    code = f"import sys, harness.cli; harness.cli.main(['inspect', {str(folder)!r}]); {told}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "operators" in done.stdout
+    assert done.stderr.splitlines()[-1] == ""
+
+
 def test_names_that_the_terminal_does_not_know_are_escaped(folder: Path) -> None:
     (folder / "\xe9t\xe9.pt").write_bytes(torchscript())
     command = [sys.executable, "-m", "harness", "inspect", str(folder)]

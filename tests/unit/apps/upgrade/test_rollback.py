@@ -28,7 +28,7 @@ from harness.core.probe import Failure, ModelResult, ProbeRequest, ProbeResult
 from harness.artifacts.manifest import read_manifest
 from harness.probing.facts import OldAnswers, Decided
 from harness.apps.upgrade.rollback import export_again, judge_rollback_probes, probe_rollbacks, with_commands
-from harness.checks.prediction.check import predict_with
+from harness.checks.prediction.stage import predict_with
 from harness.worker import wire
 from tests.unit.builders.archives import torchscript
 from tests.unit.builders.archives import registry

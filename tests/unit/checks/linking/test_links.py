@@ -25,10 +25,12 @@ namespace torch { namespace jit {
 struct Module { virtual ~Module(); virtual void run(); };
 int load(const std::string&, c10::optional<c10::Device>);
 int parse(int);
+int first();
 int by_value(std::string);
 int scale(int);
 int dropped(int);
 int inlined(int);
+int two_of_a_macro(int);
 int hidden(int);
 int kept(int);
 int moved(c10::Device*);
@@ -39,9 +41,10 @@ NEW = (
     .replace("#include <string>", "#include <string>\n#include <optional>")
     .replace("c10::optional", "std::optional")
     .replace("int parse(int);", "int parse(int, bool);")
+    .replace("int first();", "int first(bool);")
     .replace("by_value(std::string)", "by_value(const std::string&)")
     .replace("int scale(int);", "int scale(double);")
-    .replace("int dropped(int);\nint inlined(int);\n", "")
+    .replace("int dropped(int);\nint inlined(int);\nint two_of_a_macro(int);\n", "")
     .replace("int hidden(int);", '__attribute__((visibility("hidden"))) int hidden(int);')
     .replace("int moved(c10::Device*);\n}}", "}}\nnamespace torch { namespace stable { int moved(c10::Device*); }}\n")
 )
@@ -88,7 +91,10 @@ def releases(compiled: Compile) -> Mapping[str, LibTorch]:
     flags = ("-shared", "-Wl,-soname,libtorch_cpu.so")
     header = compiled("new/lib/libtorch_cpu.so", _defined(NEW), *flags).parents[1] / "include" / "torch" / "jit.h"
     header.parent.mkdir(parents=True)
-    header.write_text("namespace torch::jit { inline int inlined(int) { return 1; } /* int dropped(int); */ }\n")
+    pasted = "#define OLD(name) inline int name##_of_a_macro(int) { return 1; }"
+    header.write_text(
+        f"namespace torch::jit {{ inline int inlined(int) {{ return 1; }} /* int dropped(int); */\n{pasted}\n}}\n"
+    )
     return {
         "old": side(str(compiled("old/lib/libtorch_cpu.so", _defined(OLD), *flags).parents[1])),
         "new": side(str(compiled("new/lib/libtorch_cpu.so", _defined(NEW), *flags).parents[1])),
@@ -113,9 +119,11 @@ PLANTED = {
     "optional": ("return torch::jit::load(std::string(), {});", SymbolChange.OTHER_ABI, LinkOutcome.RECOMPILE),
     "by_value": ("return torch::jit::by_value(std::string());", SymbolChange.OTHER_ABI, LinkOutcome.RECOMPILE),
     "added": ("return torch::jit::parse(1);", SymbolChange.ADDED_PARAMETERS, LinkOutcome.RECOMPILE),
+    "first": ("return torch::jit::first();", SymbolChange.ADDED_PARAMETERS, LinkOutcome.RECOMPILE),
     "parameters": ("return torch::jit::scale(1);", SymbolChange.OTHER_PARAMETERS, LinkOutcome.CHANGE_SOURCE),
     "moved": ("return torch::jit::moved(nullptr);", SymbolChange.MOVED, LinkOutcome.CHANGE_SOURCE),
     "inlined": ("return torch::jit::inlined(1);", SymbolChange.DECLARED, LinkOutcome.RECOMPILE),
+    "pasted": ("return torch::jit::two_of_a_macro(1);", SymbolChange.DECLARED, LinkOutcome.RECOMPILE),
     "dropped": ("return torch::jit::dropped(1);", SymbolChange.GONE, LinkOutcome.CHANGE_SOURCE),
     "hidden": ("return torch::jit::hidden(1);", SymbolChange.GONE, LinkOutcome.CHANGE_SOURCE),
 }
@@ -247,5 +255,4 @@ def test_another_major_version_of_a_library_is_told(releases: Mapping[str, LibTo
     old = replace(releases["old"], needs=("libcudnn.so.8", "libcublas.so.12"))
     new = replace(releases["new"], needs=("libcudnn.so.9", "libcublas.so.12", "libc.so.6"), versions={})
     (note,) = check_image(old, new, Loader(root=Path("/")))
-    assert note.subject == "libcudnn.so.9"
-    assert "needed libcudnn.so.8" in note.text
+    assert note.text.endswith("libcudnn.so.9 (was libcudnn.so.8)")

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from harness.checks.outputs.totals import ERROR_EDGES, error_counts
+from harness.checks.outputs.totals import error_counts
+from harness.core.comparison import ERROR_EDGES
 
 
 def test_each_decade_has_its_bin_and_zero_one_of_its_own() -> None:

@@ -21,7 +21,7 @@ from harness.core.outcome import Outcome
 from harness.core.prediction import PredictedLoad, Prediction
 from harness.core.probe import TORCH_LOAD, ServingProfile
 from harness.probing.facts import OldAnswers, Export, Decided, RollbackProbe
-from harness.checks.prediction.check import predict_loading, predict_with
+from harness.checks.prediction.stage import predict_loading, predict_with
 from tests.unit.builders.archives import CODE, torchscript
 from tests.unit.builders.archives import registry
 

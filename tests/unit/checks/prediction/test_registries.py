@@ -12,7 +12,8 @@ from harness.core.environment import EnvSpec, Environment
 from harness.environments.interpreters import InterpreterFacts
 from harness.core.errors import EnvironmentUnavailable, InternalError
 from harness.checks.prediction import registries
-from harness.checks.prediction.registries import Dump, parsed, registries_of, registry_of
+from harness.checks.prediction.dumps import Dump, parsed
+from harness.checks.prediction.registries import registries_of, registry_of
 from harness.machine.pool import Patience
 
 DUMP = Dump(

@@ -16,7 +16,7 @@ from harness.apps.fleet.engines.jobs import MODULE, Job, Pods, kubernetes, slurm
 from harness.report.json.results import dump_fleet
 from tests.unit.apps.fleet.answers import artifact, plan_of
 
-ASKED = ["-m", "harness", "fleet", "run"]
+ASKED = ["-m", "torchscript_gate", "fleet", "run"]
 
 
 @pytest.fixture
@@ -143,7 +143,10 @@ def test_command_prints_a_manifest_and_says_what_it_lacks(
     (container,) = spec["template"]["spec"]["containers"]
     assert (spec["completions"], container["image"], container["resources"]["limits"]["cpu"]) == (2, "gate:1", "2")
     assert spec["template"]["spec"]["securityContext"]["runAsUser"] == os.getuid()
-    assert f"cd {tmp_path}" in container["command"][2] and "python3 -m harness fleet run" in container["command"][2]
+    assert (
+        f"cd {tmp_path}" in container["command"][2]
+        and "python3 -m torchscript_gate fleet run" in container["command"][2]
+    )
     assert main([*asked, "--image", "gate:1"]) == 2
     assert "--on kubernetes needs --claim" in capsys.readouterr().err
     (tmp_path / "project").mkdir()
