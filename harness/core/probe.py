@@ -360,7 +360,9 @@ class ModelResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """A phase on the shared monotonic clock; ``cpu_ns``: of its own thread, 0 where it did not end."""
+    """A phase on the shared monotonic clock; ``cpu_ns``: of its own thread, 0 where it did not end; ``call``: which one
+    of its input set, from 0, where it is one.
+    """
 
     phase: str
     begin_ns: int
@@ -369,6 +371,7 @@ class Span:
     thread: int = 0
     finished: bool = True
     cpu_ns: int = 0
+    call: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ from harness.core.comparison import OutputComparison
 from harness.core.environment import Fingerprint
 from harness.core.golden import Trust
 from harness.core.machine import MachineDuringRun
-from harness.core.measurement import CommonSlowdown, LatencyMeasurement
+from harness.core.measurement import CommonSlowdown, LatencyMeasurement, RatioEstimate
 from harness.core.migration import RunMigration
 from harness.core.models import ArtifactKind
 from harness.core.outcome import Decision, Outcome, Status
@@ -184,7 +184,8 @@ class ScenarioReport:
     """One server group brought up in one scenario; ``old`` is None beside golden records.
 
     ``hang_bound`` is the largest probability of a failing initialization that the rounds of the new release do not
-    exclude, with 95 % confidence.
+    exclude, with 95 % confidence; ``init_ratio`` the time to get ready, new over old, its pairs being rounds of both
+    that nothing ended early; None without one.
     """
 
     scenario: str
@@ -195,6 +196,7 @@ class ScenarioReport:
     new: ScenarioSide
     old: ScenarioSide | None = None
     hang_bound: float = 1.0
+    init_ratio: RatioEstimate | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -209,13 +209,14 @@ class LibTorch:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NativeBuild:
     """What became of a build: ``binary``, or ``why_not`` and what to do about it; ``cached``: nothing had to be
-    compiled.
+    compiled. It began at ``begin_ns`` of the monotonic clock.
     """
 
     binary: Path | None
     why_not: str = ""
     seconds: float = 0.0
     cached: bool = False
+    begin_ns: int = 0
 
 
 def build_worker(
@@ -251,18 +252,19 @@ def _built(
     recipe: Callable[[], Recipe], folder: Path, tick: Callable[[], None], cancelled: threading.Event | None
 ) -> NativeBuild:
     started = time.monotonic()
+    build = partial(NativeBuild, begin_ns=int(started * 1e9))
     try:
         patience = Patience(deadline=started + DEADLINE_S, tick=tick, cancelled=cancelled or threading.Event())
         binary, cached = find_or_compile(recipe(), folder, patience)
     except (NoCompiler, NotBuilt) as error:
-        return NativeBuild(binary=None, why_not=str(error), seconds=time.monotonic() - started)
+        return build(binary=None, why_not=str(error), seconds=time.monotonic() - started)
     except DeadlineExceeded:
         why_not = f"not compiled within {DEADLINE_S:.0f} s: see the log in {folder}, or what else this machine is doing"
-        return NativeBuild(binary=None, why_not=why_not, seconds=time.monotonic() - started)
+        return build(binary=None, why_not=why_not, seconds=time.monotonic() - started)
     except OSError as error:
         why_not = f"{error.filename or folder}: {error.strerror or error}: check the folder and the space left there"
-        return NativeBuild(binary=None, why_not=why_not, seconds=time.monotonic() - started)
-    return NativeBuild(binary=binary, seconds=time.monotonic() - started, cached=cached)
+        return build(binary=None, why_not=why_not, seconds=time.monotonic() - started)
+    return build(binary=binary, seconds=time.monotonic() - started, cached=cached)
 
 
 def _worker_recipe(libtorch: LibTorch, *, cuda: bool) -> Recipe:
@@ -363,9 +365,9 @@ def build_workers(
     return {name: results[index] for index, name in names.items()}
 
 
-def build_stack_dumper(folder: Path) -> Path | None:
-    """Return the library that dumps native stacks of Python workers; None where it cannot be built (1 s, once)."""
-    return build_library(STACK_DUMPER, folder).binary
+def build_stack_dumper(folder: Path) -> NativeBuild:
+    """Return the library that dumps native stacks of Python workers (1 s, once)."""
+    return build_library(STACK_DUMPER, folder)
 
 
 def library_companions(libtorch: LibTorch, folder: Path) -> tuple[str, ...]:

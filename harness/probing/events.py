@@ -18,7 +18,7 @@ OUT_OF_MEMORY = re.compile(
     r"can(?:'t|not) allocate memory|out of memory|not enough memory|\bbad_alloc\b|\bMemoryError\b", re.IGNORECASE
 )
 BAD_INPUTS = "BadInputs"  # what a worker calls requests that somebody gave and that are wrong
-EXPORT_PHASES = (wire.CONSTRUCT, wire.CONVERT, wire.SAVE)
+EXPORT_PHASES = (wire.CONSTRUCT, wire.CONVERT, wire.COMPILE, wire.SAVE)
 # What an event may hold; the rest of it is data of a mark. An artifact may have written it, so numbers have limits.
 TEXTS = ("ev", "phase", "model", "name", "label", "type", "message", "traceback", "set")
 NUMBERS = dict.fromkeys(("ns", "cpu_ns", "rss_bytes", "tid", "pid"), 1 << 62) | {"ident": (1 << 64) - 1}
@@ -206,6 +206,7 @@ def _span(opened: OpenPhase, end_ns: int, *, finished: bool, cpu_ns: int = 0) ->
         thread=opened.thread,
         finished=finished,
         cpu_ns=cpu_ns,
+        call=opened.call,
     )
 
 

@@ -20,17 +20,19 @@ from harness.core.models import Artifact, ArtifactKind, ModelDeclaration
 from harness.core.outcome import Outcome
 from harness.core.plan import Plan
 from harness.core.prediction import InspectedFile, RollbackReport
-from harness.core.probe import Failure, ModelResult, ProbeResult, ServingProfile
+from harness.core.probe import Failure, ModelResult, ProbeResult, ServingProfile, Span
 from harness.core.report import Explained
+from harness.core.timeline import ProcessTrace
 from harness.core.verdict import CellVerdict, Judgement, Mitigation, PlantedDefectResult, Waiver
+from harness.environments.native import NativeBuild
 from harness.machine import clock
 from harness.machine.progress import Progress
 from harness.probing.requests import Requests
 from harness.probing.runner import ZygoteRunner, worker_digest
 from harness.serving.scenarios import Scenario
 from harness.serving.settings.mitigations import MITIGATIONS, applied
-from harness.store import probe_files
-from harness.store.run_folder import RunDir
+from harness.store import codec, probe_files
+from harness.store.run_folder import COMPILED, RunDir
 from harness.worker import wire
 
 
@@ -393,6 +395,16 @@ class Effects:
     @property
     def environment_root(self) -> Path:
         return self.native_folder.parent
+
+    def book_compilation(self, side: str, what: str, built: NativeBuild) -> None:
+        """Keep when ``what`` was compiled, for the sums of times and the trace; nothing of what the cache had."""
+        if built.cached:
+            return
+        span = Span(phase=wire.COMPILE, begin_ns=built.begin_ns, end_ns=built.begin_ns + int(1e9 * built.seconds))
+        compiled = self.runner.compiled
+        name, title = f"compiled/{len(compiled)}", f"{side}: compile {what}"
+        compiled.append(ProcessTrace(name=name, side=side, title=title, outcome=Outcome.COMPLETED, spans=(span,)))
+        self.run_dir.write(COMPILED, codec.canonical(compiled))
 
     def folder(self, name: str) -> Path:
         return self.run_dir.path / name

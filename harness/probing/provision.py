@@ -110,13 +110,13 @@ def opened(
         run_dir.probes,
         watchdog,
         reuse=reuse,
-        stack_dumper=stack_dumper,
+        stack_dumper=stack_dumper.binary,
         compiler_checks=native_folder,
         imported=imported,
         progress=progress,
     )
     try:
-        yield Effects(
+        effects = Effects(
             environments=environments,
             runner=runner,
             run_dir=run_dir,
@@ -126,5 +126,7 @@ def opened(
             native_folder=native_folder,
             today=today,
         )
+        effects.book_compilation("new", "the dumper of stacks", stack_dumper)
+        yield effects
     finally:
         runner.close()

@@ -18,6 +18,7 @@ from harness.core.hang import Evidence, HangProof
 from harness.core.models import ModelDeclaration
 from harness.core.outcome import UNCLEAR, Outcome
 from harness.core.probe import Deadline, ProbeRequest, ProbeResult, ServingProfile, model_of
+from harness.core.timeline import ProcessTrace
 from harness.machine.files import emptied, moved
 from harness.machine.processes import REAP_DEADLINE_S
 from harness.machine.progress import Activity, Progress
@@ -147,6 +148,7 @@ class ZygoteRunner:
         self._batches = Batches(self._start_batch)
         self.native: dict[str, Path] = {}
         self.rounds_ns: list[tuple[int, int]] = []
+        self.compiled: list[ProcessTrace] = []
         self._stack_dumper = stack_dumper
         self._compiler_checks = compiler_checks
         self._imported = imported

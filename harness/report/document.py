@@ -18,6 +18,8 @@ from harness.core.text import counted
 ALWAYS, FIRST, USUAL, MORE, DETAIL, ALL = 0, 100, 200, 300, 400, 500
 BAD, OPEN, QUIET, GOOD, PLAIN = "bad", "open", "quiet", "good", ""
 """Tones: what a word means for the reader."""
+STAGE = "stage:"
+"""In what a page finds a row by: before the name of a stage that it did not pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class Table:
         numbers: the columns that stand to the right.
         noun: what a row is; rows that are left out are counted by it.
         status: the column that says what a row came to, by which a page filters; None: it has no such tools.
+        stages: (name, words, rows) of those in which some row did not pass; its ``find`` has ``STAGE`` and the name.
         long: columns for those who have the room: a terminal leaves them out.
         main: the column that names a row on the first screen of a page; ``soft`` are those that stand below it.
         legend: what its short forms mean.
@@ -80,6 +83,7 @@ class Table:
     numbers: tuple[int, ...] = ()
     noun: str = "row"
     status: int | None = None
+    stages: tuple[tuple[str, str, int], ...] = ()
     choices: tuple[str, ...] = ()
     long: tuple[int, ...] = ()
     main: int = 0

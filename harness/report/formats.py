@@ -34,12 +34,14 @@ class Shown:
         directory: its folder, as the reader would type it.
         width: columns of a text for a terminal.
         every_row: nothing is left out for brevity.
+        page: address of its page on the web, empty where nobody knows it.
     """
 
     directory: str = ""
     width: int = 100
     colour: bool = False
     every_row: bool = False
+    page: str = ""
 
 
 IN_A_FILE = Shown()
@@ -178,7 +180,10 @@ RUN: Formats[ShownRun] = Formats(
     ),
     Format("openmetrics", lambda run, _: _of("ci.openmetrics").render_openmetrics(run.report), "metrics.prom"),
     Format("trace", lambda run, _: _of("trace").render_trace(run.trace()), "trace.json"),
-    Format("comment", lambda run, shown: _of("ci.comment").render_comment(run.report, directory=shown.directory)),
+    Format(
+        "comment",
+        lambda run, shown: _of("ci.comment").render_comment(run.report, directory=shown.directory, page=shown.page),
+    ),
     Format("csv", lambda run, _: _of("ci.spreadsheet").render_csv(run.report)),
     Format("sarif", lambda run, _: _of("ci.sarif").render_run_sarif(run.report, places=run.places())),
     Format("console", _RUN["console"]),

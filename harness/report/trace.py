@@ -97,7 +97,7 @@ def _span(span: Span, process: ProcessTrace, number: int, begin_ns: int) -> Even
     details |= {"model": _words(span.model)} if span.model else {}
     details |= {"cpu_ms": span.cpu_ns / 1e6} if span.cpu_ns else {}
     event: Event = {
-        "name": _words(f"{span.phase} {span.model}".strip()),
+        "name": _words(f"{span.phase} {span.model}{'' if span.call is None else f' {span.call}'}".strip()),
         "cat": phase if span.finished else f"{phase},unfinished",
         "ph": "X",
         "pid": number,

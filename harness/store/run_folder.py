@@ -30,6 +30,7 @@ LOCK = ".lock"
 # The newest run, on a command line.
 LAST = "last"
 BASELINES = "baselines.json"
+COMPILED = "compiled.json"
 SEARCHES = ("bisect", "mitigate")
 
 

@@ -43,6 +43,7 @@ from harness.verdict.served_packages import (
 from harness.worker import wire
 
 LONGEST_REASON = 400
+MAKING = (wire.CONVERT, wire.COMPILE)
 TITLE_LIMIT = 80
 NAMED = 3
 STOPPED: Mapping[str, tuple[str, str]] = {
@@ -374,7 +375,7 @@ def _steps(tried: Tried) -> Iterator[Step]:
 
 def _making(tried: Tried, name: str, probe: ProbeResult, *, mark: str, evidence: str) -> Step:
     result = probe.models[0]
-    spent = [span.end_ns - span.begin_ns for span in probe.spans if span.phase == wire.CONVERT and span.finished]
+    spent = [span.end_ns - span.begin_ns for span in probe.spans if span.phase in MAKING and span.finished]
     size = probe.data.get(mark, {}).get("bytes")
     return Step(
         name=name,

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pty
+import shlex
 import subprocess
 import sys
 import time
@@ -12,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from harness.core.outcome import Decision, Status
+from harness.project import own_command
+from harness.report.formats import RUN
 from tests.integration.gate import PROJECT, compat
+from tests.unit.builders.printed import check, commands_in
 
 pytestmark = pytest.mark.integration
 EXAMPLES = PROJECT / "examples" / "models"
@@ -33,6 +37,12 @@ def test_each_example_file_is_what_it_was_made_for(old_python: str, new_python: 
     assert (run.report.judgement.decision, run.code) == (Decision.BLOCKED, 1)
     assert {"load_error"} <= run.kinds("projection") and "values" in run.kinds("thumbnails")
     assert "prim::is_ort" in run.out and "aten::upsample_bicubic2d" in run.out
+    begin = own_command(PROJECT)
+    texts = [("console", run.out), *((form, (run.folder / file).read_text()) for form, file in RUN.files.items())]
+    printed = {command for form, text in texts if form != "trace" for command in commands_in(form, text, begin)}
+    assert {shlex.split(command)[4] for command in printed} >= {"bisect", "compat", "report", "rerun"}
+    for command in printed:
+        check(command, begin, artifacts=True)
 
 
 @pytest.mark.slow

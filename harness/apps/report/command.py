@@ -1,6 +1,7 @@
 """``report``: a finished run, shown again."""
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
@@ -41,6 +42,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "github: annotations of a workflow",
     )
     command.add_argument("--matrix", metavar="FILE", help="a matrix.json to show on the HTML page")
+    command.add_argument(
+        "--page-url", metavar="URL", default="", help="address of the run's report.html, to which a comment links"
+    )
     add_baseline(command)
     add_verbose(command)
     add_out(command)
@@ -48,23 +52,33 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.apps.report.files import read_report
+    from harness.report.document import outside
     from harness.store.run_folder import LAST, begun_since
 
     if parsed.matrix is not None and parsed.format != "html":
         raise ConfigError("--matrix is shown by --format html only", "leave one of them out")
+    if parsed.page_url and (parsed.format != "comment" or not outside(parsed.page_url) or "#" in parsed.page_url):
+        raise ConfigError(
+            f"--page-url {parsed.page_url}: --format comment links to an address of the web without a #",
+            "give the address of report.html, such as https://ci.example/jobs/7/report.html",
+        )
     finished = read_report(project, parsed.run, parsed.matrix, parsed.baseline)
     later = begun_since(project.reports, finished.folder) if parsed.run == LAST else None
     if later is not None:
         how = "is still running" if later.is_running else "ended before it had a report"
         project.progress.note(f"the last run, {later.name}, {how}; this is {finished.folder.name}")
-    return show_run(finished, parsed.format, verbose=parsed.verbose)
+    return show_run(finished, parsed.format, verbose=parsed.verbose, page=parsed.page_url)
 
 
-def show_run(finished: "Finished", form: str = "console", *, verbose: bool) -> "Judgement":
-    """Say what a run has come to, on a console in full where ``verbose``, and return its judgement."""
+def show_run(finished: "Finished", form: str = "console", *, verbose: bool, page: str = "") -> "Judgement":
+    """Say what a run has come to, on a console in full where ``verbose``, and return its judgement.
+
+    ``page``: address of its page, where a comment leads.
+    """
     from harness.apps.report.files import shown_run
     from harness.project import shown_path
     from harness.report.formats import RUN
 
-    say(RUN.render(form, shown_run(finished), shown(shown_path(finished.folder), every_row=verbose)))
+    how = replace(shown(shown_path(finished.folder), every_row=verbose), page=page)
+    say(RUN.render(form, shown_run(finished), how))
     return finished.report.judgement

@@ -13,7 +13,7 @@ from harness.core.timeline import HangSample, ProcessTrace, RunTrace
 from harness.probing.events import EventTail
 from harness.store import codec, probe_files
 from harness.store.json import JsonError, from_json
-from harness.store.run_folder import PROBES
+from harness.store.run_folder import COMPILED, PROBES
 from harness.worker import wire
 
 FRAMES_KEPT = 60
@@ -22,10 +22,18 @@ _NAMED = 3
 
 def read_trace(folder: Path) -> RunTrace:
     """Return every process of a run that left phases; what cannot be read is left out."""
-    processes = [*_probes(folder / PROBES), *_benchmarks(folder)]
+    processes = [*_compiled(folder / COMPILED), *_probes(folder / PROBES), *_benchmarks(folder)]
     kept = [process for process in processes if process.spans]
     kept.sort(key=lambda process: (min(span.begin_ns for span in process.spans), process.name))
     return RunTrace(run=folder.name, processes=tuple(kept))
+
+
+def _compiled(file: Path) -> tuple[ProcessTrace, ...]:
+    """Return the compilers that the run itself has started."""
+    try:
+        return codec.read_json(file, tuple[ProcessTrace, ...])
+    except RunDirError:  # nothing had to be compiled
+        return ()
 
 
 def _probes(folder: Path) -> Iterator[ProcessTrace]:

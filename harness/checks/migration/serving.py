@@ -72,6 +72,7 @@ def take_worker(building: Background[NativeBuild], effects: Effects, side: str) 
     """Wait for the C++ worker and hand it to the runner; return why there is none."""
     effects.progress.stage("C++ worker", 1)
     built = building.result(lambda: effects.progress.tick("compiling"))
+    effects.book_compilation(side, f"the C++ worker of {effects.environments[side].name}", built)
     if built.binary is None:
         return built.why_not
     effects.runner.use_native(side, built.binary)

@@ -118,6 +118,7 @@ def _worker(
     with begun or begin_builds(facts, effects, build) as building:
         builds = building.result(tick=lambda: effects.progress.tick("compiling"))
     for side, built in builds.items():
+        effects.book_compilation(side, f"the C++ worker of {name[side]}", built)
         how = "cached" if built.cached else f"built in {built.seconds:.0f} s"
         effects.progress.step(f"{name[side]}: {how if built.binary is not None else 'cannot be built'}")
     refused = [f"{name[side]}: {built.why_not}" for side, built in builds.items() if built.binary is None]

@@ -1,5 +1,6 @@
 """How long a server group takes to get ready, and each of its models, over the rounds that nothing disturbed."""
 
+import math
 from collections.abc import Sequence
 
 from harness.checks.startup.measures import busy_s, wall_s
@@ -31,9 +32,23 @@ def is_undisturbed(probe: ProbeResult) -> bool:
 
 def init_s(run: GroupRun) -> float | None:
     """Return seconds from first load to last warm-up call, median over rounds; None without a whole, single start."""
-    if INITIALIZATIONS[run.scenario].rounds > 1:
-        return None
-    return median([spent for probe in undisturbed(run) if (spent := wall_s(probe.spans, BRINGING_UP)) is not None])
+    return median([spent for spent in init_times_s(run) if spent is not None])
+
+
+def init_times_s(run: GroupRun) -> tuple[float | None, ...]:
+    """Return the same of each round in its order; None for one that is no whole, single start."""
+    single = INITIALIZATIONS[run.scenario].rounds == 1
+    return tuple(
+        wall_s(probes[0].spans, BRINGING_UP) if single and probes and is_undisturbed(probes[0]) else None
+        for probes in run.rounds
+    )
+
+
+def init_logs(old: GroupRun, new: GroupRun) -> list[float]:
+    """Return log(new / old) of each pair of rounds; the last ones pair, for they were measured in turn."""
+    pairs = min(len(old.rounds), len(new.rounds))
+    before, after = init_times_s(old)[len(old.rounds) - pairs :], init_times_s(new)[len(new.rounds) - pairs :]
+    return [math.log(new_s / old_s) for old_s, new_s in zip(before, after, strict=True) if old_s and new_s]
 
 
 def median(values: Sequence[float]) -> float | None:

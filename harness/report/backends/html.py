@@ -76,6 +76,8 @@ def _page(document: Document, whole: Document, charts: "_Charts") -> str:
     numbers = {owner: str(at) for at, owner in enumerate(owners)}
     verdict = document.verdict
     title = f"{verdict.word or document.title}{f': {document.old} -> {document.new}' if document.new else ''}"
+    panels = [_panel(part) for part in whole.parts if part.panel]
+    news, worst = ([_panel(part) for part in document.screen if part.kind == kind] for kind in ("news", "worst"))
     views = {
         "document": document,
         "verdict": verdict,
@@ -86,13 +88,13 @@ def _page(document: Document, whole: Document, charts: "_Charts") -> str:
         "script_hash": _digest(script) if script else "",
         "waits": "models" in kinds,
         "total": sum(number for number, _, _ in document.tally),
-        "panels": [_panel(part) for part in whole.parts if part.panel and (part.blocks or part.nothing)],
-        "news": [_panel(part) for part in document.screen if part.kind == "news"],
-        "worst": [_panel(part) for part in document.screen if part.kind == "worst"],
+        "board": [panel for panel in (*panels, *worst) if panel.lines],
+        "news": [panel for panel in news if panel.lines],
+        "nothing": [panel.nothing for panel in (*panels, *worst, *news) if panel.nothing and not panel.lines],
         "glances": [fact for part in document.screen if part.kind == "glances" for fact in part.blocks],
         "context": [part for part in document.screen if part.kind == "context"],
         "head": [part for part in document.parts if not part.title],
-        "parts": [part for part in document.parts if part.title],
+        "parts": [part for part in document.parts if part.title and not charts.is_empty(part)],
         "runs_of": runs_of,
         "of_kind": lambda item, kind: [
             block for block in item.blocks if isinstance(block, Part) and block.kind == kind
@@ -114,9 +116,19 @@ class _Charts:
 
     def __init__(self, room: int) -> None:
         self.room, self.drawn, self.refused = room, 0, 0
+        self._kept: dict[int, list[Figure]] = {}
+
+    def is_empty(self, part: Part) -> bool:
+        """Whether a part has nothing to show, no drawing either."""
+        return not part.left and all(isinstance(block, Charts) and not self.of(block) for block in part.blocks)
 
     def of(self, charts: Charts) -> list[Figure]:
-        """Return the figures there is room for; what is empty is no figure."""
+        """Return the figures there is room for, drawn once; what is empty is no figure."""
+        if id(charts) not in self._kept:
+            self._kept[id(charts)] = self._drawn(charts)
+        return self._kept[id(charts)]
+
+    def _drawn(self, charts: Charts) -> list[Figure]:
         kept = []
         for figure in charts.draw():
             if self.drawn + len(figure.svg) > self.room:

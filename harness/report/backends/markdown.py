@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from urllib.parse import quote
 
 from harness.core.text import prose, visible
 from harness.report.document import (
@@ -18,9 +19,9 @@ from harness.report.document import (
     Row,
     Table,
     bytes_of,
-    cell_text,
     cut,
     fitted,
+    outside,
     runs_of,
 )
 from harness.report.words.phrases import shorten
@@ -154,7 +155,7 @@ def _facts(items: Sequence[Fact], say: Escape) -> Iterator[str]:
         else:
             if before == "command":
                 yield ""
-            text = code(item.text) if item.form == "path" else say(item.text, _PROSE_LIMIT)
+            text = _linked(code(item.text) if item.form == "path" else say(item.text, _PROSE_LIMIT), item.link)
             yield f"- **{say(item.label, CELL_LIMIT)}** {text}" if item.label else f"- {text}"
         before = item.form
 
@@ -174,5 +175,12 @@ def _table(table: Table, full: str, say: Escape) -> Iterator[str]:
 
 def _row(row: Row, limit: int, say: Escape) -> str:
     """Return one line; a word that needs somebody is bold."""
-    texts = [(say(cell_text(cell), limit), cell.tone if isinstance(cell, Cell) else PLAIN) for cell in row.cells]
+    cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in row.cells]
+    texts = [(_linked(say(cell.text, limit), cell.link), cell.tone) for cell in cells]
     return table_line(f"**{text}**" if tone not in (PLAIN, QUIET, GOOD) and text else text for text, tone in texts)
+
+
+def _linked(text: str, link: str) -> str:
+    """Return markup that leads to an address of the web; within a page's own places a text leads nowhere."""
+    address = quote(outside(link), safe="%/:?#@!$&'*+,;=~")
+    return f"[{text}]({address})" if address and text else text

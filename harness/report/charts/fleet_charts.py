@@ -12,6 +12,7 @@ from harness.core.text import counted
 from harness.report.charts.svg import NARROW, Scale, box, drawing, element, hint, line, lines, short, text, ticks
 from harness.report.document import BAD, GOOD, OPEN, QUIET, Figure
 from harness.report.excess import Steady
+from harness.report.text.table import timed_of
 from harness.report.words.phrases import percent, seconds, seconds_pair
 
 WIDE = 900
@@ -22,20 +23,20 @@ _LIMITS_SHOWN = 8
 """The axis reaches to so many times the limit, unless one model in ten lies beyond; what does is drawn at its end."""
 
 
-def fleet_figures(timed: Sequence[Steady]) -> Iterator[Figure]:
-    """Yield the charts that there are numbers for; ``timed``: every timed model, the slowest first."""
+def fleet_figures(timed: Sequence[Steady], models: int) -> Iterator[Figure]:
+    """Yield the charts that there are numbers for; ``timed``: every timed one of the ``models``, the slowest first."""
     if len(timed) > 1:
         spread = Counter(tone_of(item) for item in timed)
         legend = tuple((tone, f"{spread[tone]} {words}") for tone, words in KINDS.items() if spread[tone])
         limit = (("limit", f"limit {signed_percent(timed[0].limit)} %"),)
         yield Figure(
-            title="Steady latency of every model, new over old, slowest first",
+            title=f"Steady latency, new over old, slowest first: {timed_of(len(timed), models)}",
             svg=interval_chart(timed),
             legend=(*legend, *limit),
             wide=True,
         )
         yield Figure(
-            title="Time of a call, old against new",
+            title=f"Time of a call, old against new: {timed_of(len(timed), models)}",
             svg=old_new_chart(timed),
             note="Logarithmic axes. On the line nothing changed; a constant overhead lifts the short calls off it.",
             legend=legend,

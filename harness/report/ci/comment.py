@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from harness.core.report import RunReport
 from harness.report.backends.markdown import render_markdown
-from harness.report.document import Document, Fact, Part, Row, Table, Verdict
+from harness.report.document import Cell, Document, Fact, Part, Row, Table, Verdict, place
 from harness.report.documents.screen import news_parts
 from harness.report.excess import by_excess
-from harness.report.words.phrases import NO_REASON, factor_words, shorten
+from harness.report.words.phrases import factor_words, shorten
 from harness.report.words.red_cells import run_directory
-from harness.report.words.summary import count_words, decision_words, headline, pair_words
+from harness.report.words.summary import count_words, decision_words, headline, pair_words, reason_words
 
 MARK = "<!-- torchscript-gate -->"
 """First line: by it a bot finds its comment again and replaces it."""
@@ -17,22 +17,23 @@ CAUSES_SHOWN, NAMED = 6, 3
 _TEXT_LIMIT, _REASON_LIMIT = 160, 400
 
 
-def render_comment(report: RunReport, *, directory: str = "") -> str:
+def render_comment(report: RunReport, *, directory: str = "", page: str = "") -> str:
     """Return the comment; with any number of models far below the 65,536 characters that GitHub takes.
 
     Args:
         directory: where the run lies, as the reader would type it; ``reports/RUN`` if empty.
+        page: address of its page on the web, to which the rows then lead: each cause, and the first of its cells.
     """
     rows = [
         Row(
             cells=(
-                shorten(cause.title, _TEXT_LIMIT),
-                f"{len(cause.models)}: {_listed(cause.models)}",
+                Cell(shorten(cause.title, _TEXT_LIMIT), link=page and f"{page}#cause-{at}"),
+                Cell(f"{len(cause.models)}: {_listed(cause.models)}", link=page and f"{page}#{place(cause.cells[0])}"),
                 factor_words(cause.excess) if cause.excess is not None else "",
                 shorten(cause.fix, _TEXT_LIMIT),
             )
         )
-        for cause in report.causes[:CAUSES_SHOWN]
+        for at, cause in enumerate(report.causes[:CAUSES_SHOWN], start=1)
     ]
     rest = len(report.causes) - CAUSES_SHOWN
     rows += [Row(cells=(f"and {rest} more", "", "", ""))] if rest > 0 else []
@@ -46,15 +47,15 @@ def render_comment(report: RunReport, *, directory: str = "") -> str:
         if part.blocks
     ]
     beside = (Fact("models", count_words(report)), *news)
-    page = Fact("all of it", f"{run_directory(report, directory)}/report.html", form="path")
+    whole = page or f"{run_directory(report, directory)}/report.html"
     document = Document(
         title=shorten(pair_words(report), _TEXT_LIMIT),
         verdict=Verdict(
             word=shorten(headline(report), _TEXT_LIMIT),
             means=decision_words(report),
-            reason=shorten(report.judgement.reason or NO_REASON, _REASON_LIMIT),
+            reason=shorten(reason_words(report), _REASON_LIMIT),
         ),
-        parts=(Part(title="", blocks=(*table, *beside, page)),),
+        parts=(Part(title="", blocks=(*table, *beside, Fact("all of it", whole, form="path", link=page))),),
     )
     return f"{MARK}\n{render_markdown(document, depth=3, live=False)}"
 

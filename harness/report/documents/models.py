@@ -32,7 +32,7 @@ from harness.report.document import (
 )
 from harness.report.documents.causes import cause_tone, tone
 from harness.report.excess import ModelExcess
-from harness.report.text.table import TableRow
+from harness.report.text.table import TableRow, timed_of
 from harness.report.words.phrases import NO_REASON, NOT_MEASURED, factor_words, phrase, scenario_words, shorten, size
 from harness.report.words.quantities import COLUMNS, QuantityRow, limits_of
 from harness.report.words.red_cells import RedCell
@@ -208,17 +208,18 @@ def _stage(report: RunReport, cell: CellVerdict, details: int) -> Part:
 
 def _mitigations(row: TableRow, details: int) -> Iterator[Table]:
     if row.mitigations:
-        rows = tuple(_mitigation(item, row.cells) for item in row.mitigations)
-        heads = ("switch", "stage", "price: steady latency", "remark", "mitigates")
+        priced = any(item.mitigates for item in row.mitigations)
+        rows = tuple(_mitigation(item, row.cells, priced=priced) for item in row.mitigations)
+        heads = ("switch", "stage", *["price: steady latency"] * priced, "remark", "mitigates")
         yield Table(heads=heads, rows=rows, caption="Switches that were tried", importance=details)
 
 
-def _mitigation(item: Mitigation, cells: Sequence[CellVerdict]) -> Row:
+def _mitigation(item: Mitigation, cells: Sequence[CellVerdict], *, priced: bool) -> Row:
     scenario = next((cell.scenario for cell in cells if cell.cell == item.cell), "")
     breaks = f"breaks {', '.join(item.breaks)}" if item.breaks else ""
     price = item.price.words if item.price is not None else "not measured" if item.mitigates else ""
     mitigations = Cell("mitigates", tone=GOOD) if item.mitigates else Cell("no", tone=QUIET)
-    return Row(cells=(item.name, scenario_words(scenario), price, joined(breaks, item.note), mitigations))
+    return Row(cells=(item.name, scenario_words(scenario), *[price] * priced, joined(breaks, item.note), mitigations))
 
 
 def _tensors(comparisons: Sequence[OutputComparison], details: int) -> Iterator[Table]:
@@ -295,7 +296,12 @@ def quantities_part(models: Sequence[ModelExcess]) -> Part:
         importance=DETAIL,
     )
     parts = [
-        Part(title="Changes of all models, the worst input shape each", folded=True, blocks=(table,), importance=DETAIL)
+        Part(
+            title=f"Changes, the worst input shape each: {timed_of(len(measured), len(models))}",
+            folded=True,
+            blocks=(table,),
+            importance=DETAIL,
+        )
     ]
     for at, (model, told) in enumerate(pair for pair in worst_first if any(item.beyond for item in pair[1])):
         beyond = sum(item.beyond for item in told)

@@ -5,15 +5,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness.core.outcome import Decision, Status
+from harness.core.plan import INITIALIZATION_LIMIT
+from harness.core.quantities import INITIALIZATION
 from harness.core.releases import Matrix
 from harness.core.report import CellTrend, RunOutline, RunReport
-from harness.core.verdict import Cause
+from harness.core.verdict import Cause, CellVerdict
 from harness.report.document import (
     ALL,
     DETAIL,
     FIRST,
     MORE,
     OPEN,
+    STAGE,
     USUAL,
     Block,
     Cell,
@@ -196,7 +199,7 @@ def _head(report: RunReport, where: str) -> Iterator[Fact]:
     yield Fact("reports", f"{where}/", form="path")
     again = report.policy.regated is not None  # by a policy that the run does not keep
     more = "the same command with --verbose" if again else report_command(report, where, "--verbose")
-    yield Fact("more", more, form="command")
+    yield Fact("more", more, form="words" if again else "command")
     yield from commands(((label, text) for label, text in side_lines(report) if label == "longer"), FIRST)
 
 
@@ -256,6 +259,7 @@ def _models(report: RunReport, rows: Sequence[TableRow]) -> Part:
         )
         for at, row in enumerate(shown)
     )
+    stages = Counter(name for row in rows for name in dict.fromkeys(cell.scenario for cell in _open_cells(row)))
     absent, guessed, timed = not_measured(rows), guessed_words(rows), timed_in(rows)
     notes = [
         *facts([("-", f"means not measured: {absent}" if absent else "")], DETAIL),
@@ -269,6 +273,7 @@ def _models(report: RunReport, rows: Sequence[TableRow]) -> Part:
         numbers=(5, 6, 7),
         noun="model",
         status=len(columns(rows)) - 1,
+        stages=tuple((place(name), scenario_words(name), count) for name, count in stages.items()),
         legend=SIGNS,
     )
     return Part(title="Models", id="models", kind="models", blocks=(table, *notes) if rows else (), importance=FIRST)
@@ -288,28 +293,51 @@ def _row_cells(row: TableRow) -> Iterator[Cell]:
     yield Cell(row.status_word, tone=row_tone(row))
 
 
+def _open_cells(row: TableRow) -> list[CellVerdict]:
+    return [cell for cell in row.cells if cell_word(cell) != Status.PASS.value]
+
+
 def _search(row: TableRow, causes: Iterable[str]) -> Iterator[str]:
     """Yield the words by which a page finds a model."""
     model = row.facts
     texts = [model.group, *model.tags] if model is not None else []
     cells = [cell for cell in row.cells if is_red(cell)]
     texts += dict.fromkeys(item.kind for cell in cells for item in cell.findings)
+    yield from (f"{STAGE}{place(cell.scenario)}" for cell in _open_cells(row))
     yield from (shorten(text.lower(), 80) for text in (*texts, *causes) if text)
     yield shorten(row.verdict.reason.lower(), 240) if row.verdict is not None else ""
 
 
 def _initialization(report: RunReport) -> Part:
     """Return the table of initializations, what stands below it, and on a page the timelines."""
+    shown = list(initialization_rows(report))
+    change = HEADS.index("change")
+    timed = any(row.facts.init_ratio for row, _, _ in shown)
+    kept = [at for at in range(len(HEADS)) if timed or at != change]
+    cells: list[tuple[str | Cell, ...]] = [
+        (scenario_words(row.facts.scenario), row.facts.group or "all", *texts) for row, texts, _ in shown
+    ]
     rows = tuple(
-        Row(
-            cells=(scenario_words(row.facts.scenario), row.facts.group or "all", *texts),
-            importance=importance,
-        )
-        for row, texts, importance in initialization_rows(report)
+        Row(cells=tuple(texts[at] for at in kept), importance=importance)
+        for texts, (_, _, importance) in zip(cells, shown, strict=True)
     )
-    table = [Table(heads=HEADS, rows=rows, numbers=(3, 4, 5), noun="row")] if rows else []
-    blocks: tuple[Block, ...] = (*table, *facts(legend(report.scenarios), MORE), *timelines(report))
+    limit = report.limits.get(INITIALIZATION, INITIALIZATION_LIMIT)
+    heads = tuple(HEADS[at] for at in kept)
+    numbers = tuple(range(change - 1, len(heads) - 2))
+    table = [Table(heads=heads, rows=rows, numbers=numbers, long=(change,) * timed, noun="row")] if rows else []
+    blocks: tuple[Block, ...] = (
+        *table,
+        *facts(legend(report.scenarios, limit), MORE),
+        *([Charts(lambda: _start_charts(report, limit), kind="fleet")] if rows else []),
+        *timelines(report),
+    )
     return Part(title="Initialization", id="initialization", blocks=blocks, importance=FIRST)
+
+
+def _start_charts(report: RunReport, limit: float) -> Iterator[Figure]:
+    from harness.report.charts.time_charts import start_figures  # noqa: PLC0415  likewise
+
+    yield from start_figures(report.scenarios, limit)
 
 
 def _others(rows: Sequence[TableRow]) -> Iterator[Part]:
@@ -342,7 +370,7 @@ def _fleet_charts(
     def draw() -> Iterator[Figure]:
         from harness.report.charts.fleet_charts import fleet_figures, trend_figures  # noqa: PLC0415  only a page draws
 
-        yield from fleet_figures(steady_calls(report, models))
+        yield from fleet_figures(steady_calls(report, models), len(models))
         before = earlier()
         yield from trend_figures([*before, outline(report)] if before else [])
 

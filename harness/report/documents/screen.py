@@ -13,9 +13,9 @@ from harness.report.documents.fleet import CHANGE_TONES
 from harness.report.documents.migration import run_migration_words
 from harness.report.documents.waivers import is_soon, waiver_tone
 from harness.report.excess import ModelExcess, slow_starts, start_words, steady_calls
-from harness.report.text.table import TableRow, columns, row_cells, table_rows
-from harness.report.words.phrases import NOT_MEASURED, factor_words, percent
-from harness.report.words.summary import common_words, difference_words, run_words
+from harness.report.text.table import TableRow, not_measured, table_rows, timed_of
+from harness.report.words.phrases import factor_words, percent
+from harness.report.words.summary import common_words, difference_words, run_words, time_words
 
 SHOWN, OF_ONE_CAUSE, NOTES_SHOWN, REVISION = 5, 2, 2, 10
 
@@ -37,6 +37,7 @@ def screen_parts(report: RunReport, models: Sequence[ModelExcess]) -> tuple[Part
                         ("question", run_words(report)),
                         ("both run on", common_words(report)),
                         ("apart from torch", difference_words(report)),
+                        ("time", time_words(report)),
                     ]
                 ),
             ),
@@ -107,21 +108,22 @@ def news_parts(report: RunReport, models: Sequence[ModelExcess]) -> tuple[Part, 
         for item in reversed(timed)
         if item.faster
     ]
+    compared = any(item.old is not None and item.old.init_s and item.new.init_s for item in report.scenarios)
     starts = [Fact("", start_words(*item), link="#initialization") for item in slow_starts(report)]
     return (
-        Part(title="not decided", kind="news", tone=OPEN, nothing="everything was decided", blocks=tuple(lines)),
+        Part(title="not decided", kind="news", tone=OPEN, nothing="Everything was decided.", blocks=tuple(lines)),
         Part(
-            title="faster",
+            title=f"faster ({timed_of(len(timed), len(models))})" if len(timed) < len(models) else "faster",
             kind="news",
             tone=GOOD,
-            nothing="nothing is clearly faster" if timed else "no latency was measured",
+            nothing="Nothing is clearly faster." if timed else "No latency was measured.",
             blocks=tuple(faster),
         ),
         Part(
             title="start slower",
             kind="news",
             tone=OPEN,
-            nothing="no server group starts clearly slower" if report.scenarios else "no initialization was measured",
+            nothing="No server group starts clearly slower." if compared else "No time of a start was compared.",
             blocks=tuple(starts),
         ),
     )
@@ -244,15 +246,9 @@ def _machine(report: RunReport) -> Glances:
 
 
 def _not_measured(rows: Sequence[TableRow]) -> Glances:
-    """Yield the columns of the table that have nothing of any model, then those that have nothing of some."""
-    texts = [row_cells(row, compact=True) for row in rows]
-    counts = {name: [row[at] for row in texts].count(NOT_MEASURED) for at, name in enumerate(columns(rows))}
-    wholly = [name for name, count in counts.items() if count and count == len(rows)]
-    partly = [name for name, count in counts.items() if 0 < count < len(rows)]
-    words = [", ".join(wholly)] if wholly else []
-    words += [f"{', '.join(partly)} of some models"] if partly else []
+    words = not_measured(rows)
     if words:
-        yield "not measured", "; ".join(words), QUIET, "models"
+        yield "not measured", words, QUIET, "models"
 
 
 def _notes(report: RunReport) -> Glances:

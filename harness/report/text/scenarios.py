@@ -4,7 +4,9 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from harness.core.measurement import RatioEstimate, limit_words
 from harness.core.outcome import Status
+from harness.core.plan import INITIALIZATION_FLOOR_S
 from harness.core.report import RunReport, ScenarioReport, ScenarioSide
 from harness.core.text import counted
 from harness.report.document import BAD, DETAIL, FIRST, GOOD, OPEN, QUIET, Cell, placed
@@ -12,6 +14,7 @@ from harness.report.words.phrases import (
     NOT_MEASURED,
     STATUS_ORDER,
     growth,
+    percent,
     scenario_words,
     seconds,
     seconds_pair,
@@ -25,6 +28,7 @@ HEADS = (
     "group",
     "models ready",
     "init time",
+    "change",
     "load overlap",
     "memory",
     "failed rounds",
@@ -92,6 +96,7 @@ def summary_row(rows: Sequence[ScenarioRow]) -> ScenarioRow:
         new=_together([row.facts.new for row in rows], weights),
         old=_together(old, weights) if len(old) == len(rows) else None,
         hang_bound=max(row.facts.hang_bound for row in rows),
+        init_ratio=None,
     )
     return ScenarioRow(facts=facts, status=_worst([row.status for row in rows]))
 
@@ -123,6 +128,7 @@ def facts_words(row: ScenarioRow, *, compact: bool) -> tuple[str, ...]:
     return (
         _of_pair((old.ready, models) if old else None, (new.ready, models)),
         _init_time(old.init_s if old else None, new.init_s, compact=compact),
+        _change(row.facts.init_ratio, compact=compact),
         _overlap(None if compact else old, new) if row.overlaps else NOT_MEASURED,
         memory_words(new),
         _of_pair(failed_before, (new.failed, new.rounds)),
@@ -144,6 +150,12 @@ def _init_time(old_s: float | None, new_s: float | None, *, compact: bool) -> st
     if old_s is not None:
         return f"{seconds(old_s)} -> {NOT_MEASURED}"
     return NOT_MEASURED if new_s is None else seconds(new_s)
+
+
+def _change(ratio: RatioEstimate | None, *, compact: bool) -> str:
+    if ratio is None:
+        return NOT_MEASURED
+    return percent(ratio.ratio) if compact else ratio.words
 
 
 def _overlap(old: ScenarioSide | None, new: ScenarioSide) -> str:
@@ -188,15 +200,17 @@ _NAMES_LISTED = 3
 _RARE = 0.1
 
 
-def legend(scenarios: Sequence[ScenarioReport]) -> tuple[tuple[str, str], ...]:
-    """Return labelled lines; none without a scenario."""
+def legend(scenarios: Sequence[ScenarioReport], limit: float) -> tuple[tuple[str, str], ...]:
+    """Return labelled lines; none without a scenario. ``limit``: ratio from which a start is told as slower."""
     if not scenarios:
         return ()
     who = " and ".join(dict.fromkeys(map(_worker, scenarios)))
     threads = counted(max(item.threads for item in scenarios), "thread")
     columns = _columns_words(scenarios)
+    compared = any(item.init_ratio for item in scenarios)
+    warns = f", warns beyond {limit_words(limit)} and {INITIALIZATION_FLOOR_S:g} s" if compared else ""
     return (
-        ("init", f"by {who}, {threads}; init time beside other probes" + (f"; {columns}" if columns else "")),
+        ("init", f"by {who}, {threads}; init time beside other probes{warns}" + (f"; {columns}" if columns else "")),
         *[("rounds", text) for text in rounds_words(scenarios)],
     )
 

@@ -193,7 +193,12 @@ def not_measured(rows: Sequence[TableRow]) -> str:
 
 
 def timed_in(rows: Sequence[TableRow]) -> str:
-    """Return which worker the times are of, ``"measured in the C++ worker"``; empty where nothing was timed."""
+    """Return how many have times and of which worker, ``"13 of 78 timed, in the C++ worker"``; empty without any."""
     timed = [row.facts.latency.runtime for row in rows if row.facts is not None and row.facts.latency is not None]
     workers = " and the ".join(_WORKERS.get(runtime, runtime) for runtime in dict.fromkeys(timed))
-    return f"measured in the {workers} worker" if workers else ""
+    return f"{timed_of(len(timed), len(rows))}, in the {workers} worker" if workers else ""
+
+
+def timed_of(timed: int, models: int) -> str:
+    """Return ``"13 of 78 timed"``."""
+    return f"{timed} of {models} timed"

@@ -17,7 +17,7 @@ def package(request, run_dir, log):
     with log.phase(wire.LOAD, model=name):
         program = torch.export.load(artifact["path"])
     try:
-        with log.phase(wire.CONVERT, model=name):
+        with log.phase(wire.COMPILE, model=name):
             from torch import _inductor
 
             configure()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
+from harness.core.outcome import Status
 from harness.core.report import RunReport
 from tests.unit.builders.rendered import render_html
 from harness.report.document import place
@@ -180,6 +181,28 @@ def test_filter_and_search_show_fewer_rows_and_say_how_many(opened: Open) -> Non
     assert models(page) == every
     page.locator('.counts a[data-status="FAIL"]').click()
     assert page.locator('.filters button[aria-pressed="true"]').inner_text().startswith("FAIL")
+
+
+def test_models_that_did_not_pass_a_stage_are_shown_by_the_keyboard_and_by_an_address(opened: Open) -> None:
+    report = blocked()
+    page = opened(report)
+    file = page.url
+    open_ = {
+        cell.model for cell in report.judgement.cells if cell.scenario == "alone" and cell.status is not Status.PASS
+    }
+    page.locator("#stage").focus()
+    page.keyboard.type("load and calls")
+    page.keyboard.press("Enter")
+    assert {*models(page)} == open_ and 0 < len(open_) < len(report.models)
+    page.locator('.filters button[data-status="FAIL"]').click()
+    failing, address = models(page), page.url
+    assert address == f"{file}#status=FAIL&stage=alone" and {*failing} < open_
+    page.goto("about:blank")
+    page.goto(address)
+    assert models(page) == failing
+    page.goto(f"{file}#stage=nonsense")
+    page.reload()
+    assert len(models(page)) == len(report.models)
 
 
 def test_a_name_leads_to_its_details_and_they_open(opened: Open) -> None:
@@ -523,8 +546,8 @@ def test_who_decides_need_not_scroll_at_1280_by_800(opened: Open, of: Callable[[
     assert len(in_the_window(page, "#board-causes, #board-worst")) == 2
     shown = in_the_window(page, ".board .short li")
     assert len(shown) == page.locator(".board .short li").count() >= 4
-    heads = in_the_window(page, ".news h2")
-    assert [head.split(maxsplit=1)[1] for head in heads] == ["not decided", "faster", "start slower"]
+    assert len(in_the_window(page, ".news h2")) == page.locator(".news h2").count()
+    assert page.locator(".news h2").count() == 3 or len(in_the_window(page, ".nothing")) == 1
 
 
 def test_the_first_screen_of_a_hundred_red_cells_says_each_thing(opened: Open) -> None:

@@ -1,22 +1,20 @@
 """Every command that any format of a finished run prints: it runs as printed, from any folder, whatever ``python`` is."""
 
-import csv
-import html
-import io
-import json
+import argparse
+import ast
 import os
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
 
+from harness.cli.parser import commands as known_commands
 from harness.cli.parser import parser
 from harness.config.command_words import from_anywhere
 from harness.config.command_words import kept as kept_options
@@ -29,7 +27,9 @@ from harness.report.json.report import dump_report
 from harness.apps.report.files import Finished, read_report, shown_run
 from harness.apps.gate.gate import gate
 from harness.project import Project, own_command
-from tests.unit.builders import reports
+from harness.report.document import Block, Fact, Part
+from tests.unit.builders import documents, reports
+from tests.unit.builders.printed import check, commands_in
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 BARE = "python -m harness"
@@ -69,58 +69,7 @@ def kept(project: Path, name: str) -> Path:
     return folder
 
 
-def texts(form: str, text: str) -> Iterator[str]:
-    """Yield the texts that a reader of a format sees."""
-    if form in ("json", "ctrf", "trace", "sarif"):
-        yield from _strings(json.loads(text))
-    elif form == "csv":
-        yield from (cell for line in csv.reader(io.StringIO(text)) for cell in line)
-    elif form == "junit":
-        root = ET.fromstring(text)  # noqa: S314  our own
-        yield from (part for item in root.iter() for part in (*item.attrib.values(), item.text or ""))
-    elif form == "html":
-        yield from map(html.unescape, re.findall(r">([^<]+)<", text))
-    elif form == "github":
-        yield from (line.replace("%0A", "\n").replace("%25", "%") for line in text.splitlines())
-    else:
-        yield from (html.unescape(line.replace("\\", "")) if form == "comment" else line for line in text.splitlines())
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _strings(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _strings(item)
-
-
-def commands(form: str, text: str, begin: str) -> list[str]:
-    """Return the commands in the output of a format; each goes on to the end of its line or its code span."""
-    found = []
-    for said in texts(form, text):
-        for line in said.splitlines():
-            at = line.find(begin)
-            if at >= 0 and line != begin:  # which the report says by itself
-                found.append(line[at:].split("`")[0].split("}}")[0].rstrip().removesuffix("</code>"))
-    return found
-
-
-def check(command: str, begin: str) -> None:
-    """Parse a command as the shell and the program do, from where it is typed; what it names is there."""
-    words = shlex.split(command)
-    assert words[: len(shlex.split(begin))] == shlex.split(begin)
-    assert Path(words[0]).is_file() and Path(words[1]).exists() and Path(words[3]).is_dir()
-    typed = words[words.index("--project") :]
-    parsed = parser("gate", typed=typed).parse_args(typed)
-    for name in ("run", "resume"):
-        folder = getattr(parsed, name, None)
-        assert folder is None or (Path(folder).is_absolute() and (Path(folder) / "report.json").is_file()), command
-
-
-@pytest.mark.parametrize("name", ["blocked", "mitigated", "inconclusive", "since", "upgrade_ok", "golden"])
+@pytest.mark.parametrize("name", ["blocked", "mitigated", "inconclusive", "since", "upgrade_ok", "golden", "migrating"])
 def test_every_command_of_every_format_runs_from_any_folder(
     project: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -138,13 +87,102 @@ def test_every_command_of_every_format_runs_from_any_folder(
             continue  # which is of a run's events, and names no command
         text = RUN.render(form, shown_run(finished), shown)
         assert BARE not in text and MADE_AS not in text, form
-        printed = set(commands(form, text, begin))
+        printed = set(commands_in(form, text, begin))
         for command in printed - checked:
             check(command, begin)
         checked |= printed
         seen |= {form} if printed else set()
     if name == "blocked":
         assert seen >= {"console", "markdown", "html", "junit", "ctrf", "csv", "json", "github"}
+
+
+def _command_facts(blocks: Iterable[Block]) -> Iterator[Fact]:
+    for block in blocks:
+        if isinstance(block, Part):
+            yield from _command_facts(block.blocks)
+        elif isinstance(block, Fact) and block.form == "command":
+            yield block
+
+
+def test_what_a_document_gives_to_copy_as_a_command_parses() -> None:
+    parsed = set()
+    for made in documents.PLAIN.values():
+        for fact in _command_facts([*made().parts, *made().screen]):
+            if fact.label not in ("Python", "C++", "Triton", "TorchServe"):  # lines to paste into files
+                words = shlex.split(fact.text)
+                assert words[:3] == BARE.split(), fact
+                parser("gate", typed=words[3:]).parse_args(words[3:])
+                parsed.add(words[3])
+    assert parsed >= {"bisect", "compat", "fleet", "inspect", "migrate", "report", "rerun"}
+
+
+# Options of other programs that the gate starts, or names in advice.
+OTHERS = {
+    "docker": {"--cap-add", "--cpuset-cpus", "--gpus", "--pids-limit"},
+    "nvidia-smi": {"--compute-mode", "--gpu-reset", "--id", "--lock-gpu-clocks", "--query-compute-apps", "--query-gpu"},
+    "slurm, ray": {"--array", "--exclusive", "--head", "--job-name", "--requeue", "--time"},
+    "debuggers": {"--json", "--native", "--native-all", "--no-color"},
+    "dcgmi": {"--pause"},
+    "uv, pip, venv": {
+        *("--disable-pip-version-check", "--no-annotate", "--no-compile", "--no-deps", "--no-header", "--no-progress"),
+        *("--no-project", "--offline", "--only-binary", "--pre", "--progress-bar", "--python-version", "--target"),
+        *("--extra-index-url", "--find-links", "--index-url", "--no-index", "--show-settings", "--without-pip"),
+    },
+    "linkers": {"--as-needed", "--copy-dt-needed-entries", "--dynamic-list", "--exclude-libs", "--no-as-needed"},
+    "patchelf": {"--set-rpath"},
+    "torch-model-archiver": {"--archive-format"},
+    "nvidia-ctk": {"--create-all"},
+    "pytest": {"--collect-only", "--torchscript-compat", "--torchscript-compat-options"},
+    "reproducers": {"--preload", "--runs", "--switch"},
+}
+
+
+def _options() -> dict[str, set[str]]:
+    """Return the options of each command, those of what it consists of too."""
+    found: dict[str, set[str]] = {}
+
+    def read(name: str, one: argparse.ArgumentParser) -> None:
+        for action in one._actions:
+            found.setdefault(name, set()).update(action.option_strings)
+            if isinstance(action, argparse._SubParsersAction):
+                for inner, its in action.choices.items():
+                    read(name or inner, its)
+
+    for typed in known_commands():
+        read("", parser("gate", typed=[typed]))
+    return found
+
+
+def _sentences(file: Path) -> Iterator[str]:
+    """Yield the texts of a module; what is filled in is ``{}``."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    inside = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            inside |= {id(part) for part in node.values}
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
+            yield node.value
+
+
+def unknown_options(sentences: Iterable[str]) -> set[str]:
+    """Return the options in texts that neither the gate nor another program has."""
+    options = _options()
+    some = set().union(*options.values(), *OTHERS.values())
+    found = {option for text in sentences for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)} - some
+    advised = re.compile(
+        rf"(?<![\w./-])({'|'.join(filter(None, options))})(?: (?:RUN|last|\{{\}}|[a-z]+))? (--[a-z][a-z-]+)"
+    )
+    pairs = {(found[1], found[2]) for text in sentences for found in advised.finditer(text)}
+    return found | {f"{command} {option}" for command, option in pairs if option not in options[command]}
+
+
+def test_no_text_names_an_option_that_nothing_has() -> None:
+    every = (file for file in (CHECKOUT / "harness").rglob("*.py") if "worker" not in file.parts)
+    files = [file for file in every if file.name != "command.py"]  # argparse knows those, and examples are parsed
+    assert unknown_options([text for file in files for text in _sentences(file)]) == set()
+    planted = ["go on with --resum last", "report {} --until correctness", "report last --verbose, or --device cpu"]
+    assert unknown_options(planted) == {"--resum", "report --until"}
 
 
 def test_a_run_judged_again_names_its_policy_and_its_folder_from_anywhere(

@@ -104,7 +104,9 @@ PLAIN: Mapping[str, Callable[[], Document]] = {
     "migration_mixed": lambda: migration_document(migrations.MIXED),
     "migration_priced": lambda: migration_document(migrations.PRICED),
     "fleet": lambda: fleet_document(fleets.fleet_answer(MANY[:9]), more="python -m harness fleet report fleet"),
-    "fleet_plan": lambda: plan_document(fleets.fleet_plan(MANY[:9]), TIMES, command="python -m harness fleet run"),
+    "fleet_plan": lambda: plan_document(
+        fleets.fleet_plan(MANY[:9]), TIMES, command="python -m harness fleet run fleet"
+    ),
     "fleet_shard": lambda: shard_document(fleets.shard_done(), again="python -m harness fleet report x"),
     "fleet_more": lambda: shard_document(fleets.shard_done(), again="python -m harness fleet report x", more=True),
     "fleet_kept": lambda: kept_document(fleets.store_status()),

@@ -228,6 +228,7 @@ def scenario(
         new=new or scenario_side(models, rounds=rounds, init_s=1.31, overlap=1.91),
         old=scenario_side(models, rounds=rounds),
         hang_bound=bound,
+        init_ratio=ratio(1.056, 0.08, rounds) if new is None else None,
     )
 
 
@@ -373,6 +374,7 @@ def golden() -> RunReport:
             old=None,
             new=replace(item.new, rounds=1),
             hang_bound=0.95,
+            init_ratio=None,
         )
         for item in report.scenarios
     )

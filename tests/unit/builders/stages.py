@@ -18,6 +18,7 @@ from harness.core.models import Artifact, PlantedDefectMark, InputSet, ModelDecl
 from harness.core.outcome import Decision, Outcome
 from harness.core.plan import Plan, Settings
 from harness.core.probe import ModelResult, ProbeRequest, ProbeResult, ServingProfile
+from harness.core.timeline import ProcessTrace
 from harness.core.verdict import Judgement, Waiver
 from harness.probing.facts import (
     Decided,
@@ -225,6 +226,7 @@ class Runner:
         self.libraries: dict[str, LoadedLibraries] = {}
         self.companions: dict[str, tuple[str, ...]] = {}
         self.asked: list[ProbeRequest] = []
+        self.compiled: list[ProcessTrace] = []
         self.finished: list[ProbeResult] = []
 
     def use_native(self, side: str, binary: Path, companions: tuple[str, ...] = ()) -> None:
@@ -326,6 +328,9 @@ class Folder:
 
     path = Path("/run")
     name = "run"
+
+    def write(self, name: str, data: bytes) -> None:
+        pass
 
 
 def near(value: float) -> Any:

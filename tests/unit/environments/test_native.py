@@ -163,7 +163,7 @@ def test_no_compiler_is_said_with_what_to_do(
     monkeypatch.setenv("PATH", str(tmp_path))
     built = build_worker(libtorch, tmp_path / "native")
     assert find_compiler() is None
-    assert built == NativeBuild(binary=None, why_not=built.why_not, seconds=built.seconds)
+    assert built == NativeBuild(binary=None, why_not=built.why_not, seconds=built.seconds, begin_ns=built.begin_ns)
     assert "no C++ compiler was found: install g++" in built.why_not
 
 

@@ -21,6 +21,7 @@ from harness.apps.upgrade.report.worker_notes import worker_notes
 from harness.apps.upgrade.rollback import with_commands
 from harness.apps.upgrade.way_out import with_command
 from harness.checks.latency.machine import busy_notes
+from harness.checks.latency.model_round import COLD_CALLS
 from harness.checks.outputs import findings
 from harness.checks.outputs.compare import answers_hold_value, later_call_notes
 from harness.checks.startup.attribution_words import time_notes
@@ -96,6 +97,7 @@ CATEGORY = {
     wire.IMPORT: "import",
     wire.CONSTRUCT: "export",
     wire.CONVERT: "export",
+    wire.COMPILE: "compile",
     wire.SAVE: "export",
     wire.LOAD: "load",
     wire.CALL: "calls",
@@ -268,16 +270,29 @@ def _sides(latency: LatencyMeasurement | None, quantity: str) -> tuple[float, fl
 
 def _spans(facts: TakenOut, effects: Effects) -> list[tuple[str, int, int]]:
     spans = [*effects.spans, *(("benchmark", *wall_ns) for wall_ns in effects.runner.rounds_ns)]
-    for probe in effects.runner.finished[len(facts.judged_by) :]:
-        spans += [("migrate", span.begin_ns, span.end_ns) for span in probe.spans if span.phase in CATEGORY]
-    for probe in facts.judged_by:
+    spans += [("compile", span.begin_ns, span.end_ns) for item in effects.runner.compiled for span in item.spans]
+    judged = len(facts.judged_by)
+    for at, probe in enumerate((*facts.judged_by, *effects.runner.finished[judged:])):
         for span in probe.spans:
-            category = CATEGORY.get(span.phase)
-            if category is not None:
-                if category == "calls" and probe.side == "old":
-                    category = "golden"
+            category = category_of(span, probe.side, migrates=at >= judged)
+            if category:
                 spans.append((category, span.begin_ns, span.end_ns))
     return spans
+
+
+def category_of(span: Span, side: str, *, migrates: bool = False) -> str:
+    """Return where the time of a phase is booked, empty for the harness's own work.
+
+    What compiles stands by itself: neither load nor call of a model is to blame for it.
+    """
+    category = CATEGORY.get(span.phase, "")
+    if category in ("", "compile"):
+        return category
+    if migrates:
+        return "migrate"
+    if category == "calls" and span.call is not None and span.call < COLD_CALLS:
+        return "first calls"
+    return "golden" if category == "calls" and side == "old" else category
 
 
 def durations_s(facts: Timed, finished: Iterable[ProbeResult]) -> dict[str, float]:

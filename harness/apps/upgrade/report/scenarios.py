@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
+from harness.checks.latency.statistics import interval
 from harness.checks.startup.initialize import scenarios_of, takes_part, threads_seen, works_alone
 from harness.checks.startup.launch import load_seconds, threads_of
 from harness.checks.startup.measures import growth_bytes, overlap
 from harness.checks.startup.rates import upper_bound
-from harness.checks.startup.readiness import init_s, is_undisturbed, median, undisturbed
+from harness.checks.startup.readiness import init_logs, init_s, is_undisturbed, median, undisturbed
 from harness.core.outcome import UNCLEAR, Outcome, Status
 from harness.core.report import ScenarioReport, ScenarioSide
 from harness.core.text import first_few
@@ -47,6 +48,7 @@ def scenario_reports(facts: Started) -> tuple[ScenarioReport, ...]:
                 new=new,
                 old=_side(before, [item.old for item in came]) if before is not None else None,
                 hang_bound=upper_bound(new.failed, new.rounds),
+                init_ratio=interval(init_logs(before, run)) if before is not None else None,
             )
         )
     order = {name: index for index, name in enumerate(facts.plan.scenarios)}

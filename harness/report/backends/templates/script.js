@@ -9,24 +9,28 @@
   const filters = [...document.querySelectorAll(".filters button")];
   const unread = document.getElementById("unread");
   const unfilled = new Set(document.querySelectorAll(".model"));
+  const stage = document.getElementById("stage");
   let wanted = "";
   let sorted = null;
 
-  // What is shown stands in the address, so that it can be sent to somebody: #status=FAIL&find=bert&sort=load+time
+  // What is shown stands in the address, so that it can be sent to somebody: #status=FAIL&find=bert&stage=concurrent&sort=load+time
   const remember = () => {
     const state = new URLSearchParams();
     if (wanted) state.set("status", wanted);
     if (search.value.trim()) state.set("find", search.value.trim());
+    if (stage?.value) state.set("stage", stage.value);
     if (sorted) state.set(sorted.down ? "falling" : "sort", sorted.name);
     history.replaceState(null, "", "#" + (state.size ? state : "models"));
   };
 
   const filter = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const notPassed = stage?.value && "stage:" + stage.value;
     let count = 0;
     for (const row of rows) {
       const text = row.cells[0].textContent.toLowerCase() + " " + row.dataset.search + " " + row.dataset.status.toLowerCase();
-      const fits = (!wanted || row.dataset.status === wanted) && words.every((word) => text.includes(word));
+      const fits = (!wanted || row.dataset.status === wanted) && words.every((word) => text.includes(word)) &&
+        (!notPassed || row.dataset.search.split(" ").includes(notPassed));
       row.hidden = !fits;
       count += fits;
     }
@@ -39,8 +43,9 @@
     filter();
   };
 
-  const find = (words, status) => {
+  const find = (words, status, where = "") => {
     search.value = words;
+    if (stage) stage.value = [...stage.options].some((option) => option.value === where) ? where : "";
     choose(status);
   };
 
@@ -137,7 +142,7 @@
       const column = [...table.tHead.rows[0].cells].findIndex((head) => head.textContent === name);
       if (column >= 0) sortBy(column, state.has("falling"));
       const known = filters.some((button) => button.dataset.status === state.get("status"));
-      find(state.get("find") || "", known ? state.get("status") : "");
+      find(state.get("find") || "", known ? state.get("status") : "", state.get("stage") || "");
       document.getElementById("models").scrollIntoView();
     }
   };
@@ -207,6 +212,10 @@
     tools.hidden = false;
     [...table.tHead.rows[0].cells].forEach(sortable);
     search.addEventListener("input", () => {
+      filter();
+      remember();
+    });
+    stage?.addEventListener("change", () => {
       filter();
       remember();
     });

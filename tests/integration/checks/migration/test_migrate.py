@@ -24,8 +24,9 @@ def found(folder: Path) -> dict[str, Any]:
 
 
 def test_obstacles_are_named_as_torch_alone_has_them_their_twins_are_ready_and_a_second_run_starts_nothing(
-    tmp_path: Path, new_python: str
+    tmp_path: Path, new_python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # where torch._inductor would make a folder, which no probe may
     sides = ("migrate", "--old", "2.6.0", "--new", "2.6.0", "--fixtures", PLANTED, "--out", str(tmp_path))
     first = harness(*sides, "-k", "branch_on_data or choice_of_values or size")
     assert first.returncode == 1, first.stderr

@@ -99,3 +99,12 @@ def test_an_older_run_that_stands_for_one_without_a_report_is_reported(
     with RunDir.open(run.parent, later.name):
         assert main(ask) == 1
     assert f"{later.name}, is still running; this" in capsys.readouterr().err
+
+
+def test_a_comment_leads_to_the_page_whose_address_is_given(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    address = "https://ci.example/7/report.html"
+    assert main(["report", str(run), "--format", "comment", "--page-url", address]) == 1
+    assert f"]({address}#cause-1)" in capsys.readouterr().out
+    for words in (["comment", "--page-url", "file:///report.html"], ["markdown", "--page-url", address]):
+        assert main(["report", str(run), "--format", *words]) == 2
+        assert f"error: --page-url {words[-1]}: --format comment links to" in capsys.readouterr().err

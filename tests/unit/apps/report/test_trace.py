@@ -1,6 +1,7 @@
 """What a run's folder tells of its processes."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ from harness.core.hang import Evidence, Frame, HangKind, HangProof, ThreadActivi
 from harness.core.outcome import Outcome
 from harness.core.probe import ProbeResult, Span
 from harness.apps.report.trace import read_trace
+from harness.environments.native import NativeBuild
 from harness.store import codec
+from harness.store.run_folder import RunDir
+from tests.unit.builders.stages import Runner, effects
 
 REQUEST: dict[str, Any] = {
     "verb": "run",
@@ -85,3 +89,15 @@ def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     (folder / "request.json").write_text("not JSON")
     assert [process.title for process in read_trace(tmp_path).processes] == ["old: process"]
     assert read_trace(tmp_path / "nowhere").processes == ()
+
+
+def test_what_the_run_has_compiled_is_a_process_of_its_own(tmp_path: Path) -> None:
+    keep(tmp_path, "probe", 200)
+    runner = Runner(lambda _: pytest.fail("nothing is probed"))
+    booking = replace(effects(runner), run_dir=RunDir(tmp_path))
+    booking.book_compilation("new", "the C++ worker of torch 2.6.0", NativeBuild(binary=None, seconds=2.0, begin_ns=9))
+    booking.book_compilation("old", "the C++ worker of torch 2.1.2", NativeBuild(binary=None, cached=True))
+    compiled, probe = read_trace(tmp_path).processes
+    assert compiled.title == "new: compile the C++ worker of torch 2.6.0" and probe.name == "probes/probe"
+    assert compiled.spans == (Span(phase="compile", begin_ns=9, end_ns=2_000_000_009),)
+    assert runner.compiled == [compiled]

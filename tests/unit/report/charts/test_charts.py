@@ -11,9 +11,9 @@ from harness.core.outcome import Outcome
 from harness.report.charts.error_charts import compact, decade, error_chart, histogram_chart, worst_paths, worth_drawing
 from harness.report.charts.model_charts import model_figures
 from harness.report.charts.svg import Scale, element, hint, text, ticks
-from harness.report.charts.time_charts import latency_chart
+from harness.report.charts.time_charts import latency_chart, start_figures
 from harness.report.charts.timeline_chart import common_end, timeline_chart
-from tests.unit.builders.reports import HOSTILE_NAMES, healthy, latency, ratio
+from tests.unit.builders.reports import HOSTILE_NAMES, healthy, latency, ratio, scenario
 from tests.unit.builders.pages import comparison, benchmark, span, tensor, timeline
 
 
@@ -115,6 +115,19 @@ def test_an_interval_without_end_reaches_the_edge() -> None:
         benchmark("ranker"), steady=replace(ratio(1.02), low=0.0, high=math.inf, pairs=1), same_against_same=None
     )
     assert classes(drawn(latency_chart(one, 1.03)), "interval")
+
+
+def test_each_timed_start_has_its_interval_beside_the_limit_and_one_pair_has_none() -> None:
+    one = replace(scenario("concurrent", "vision", 2), init_ratio=replace(ratio(1.4), low=0.0, high=math.inf, pairs=1))
+    untimed = replace(scenario("reinit", "vision", 2), init_ratio=None)
+    (figure,) = start_figures((scenario("while_serving", "ranking", 1), one, untimed), 1.25)
+    root = drawn(figure.svg)
+    assert len(classes(root, "diamond")) == 2 and len(classes(root, "interval")) == len(classes(root, "hollow")) == 1
+    assert "limit +25.0 %" in titles(root) and "2 of 3 starts timed" in figure.title and "1 of 2" in figure.note
+    assert titles(root).index("+40.0 % (1 pair)") < next(
+        at for at, words in enumerate(titles(root)) if words.startswith("+5.6 % [")
+    )
+    assert list(start_figures((untimed,), 1.25)) == []
 
 
 def test_what_was_not_measured_is_not_drawn() -> None:

@@ -67,8 +67,8 @@ def test_a_constant_overhead_lifts_short_calls_off_the_line_and_long_ones_not() 
 
 
 def test_what_was_not_measured_has_no_chart() -> None:
-    assert list(fleet_figures([])) == [] and old_new_chart([replace(TIMED[0], p50_s=None)]) == ""
-    assert [figure.wide for figure in fleet_figures(TIMED)] == [True, False]
+    assert list(fleet_figures([], 3)) == [] and old_new_chart([replace(TIMED[0], p50_s=None)]) == ""
+    assert [figure.wide for figure in fleet_figures(TIMED, 9)] == [True, False]
 
 
 def test_runs_of_the_pair_stand_side_by_side_with_what_became_of_their_models() -> None:

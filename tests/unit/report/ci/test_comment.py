@@ -9,7 +9,7 @@ import pytest
 
 from harness.core.report import RunReport
 from harness.report.ci.comment import MARK, render_comment
-from tests.unit.builders.rendered import render_markdown
+from tests.unit.builders.rendered import render_html, render_markdown
 from tests.unit.builders.causes import of_three_causes
 from tests.unit.builders.pages import crowded, fleet
 from tests.unit.builders.planted_causes import red, run_of
@@ -38,9 +38,22 @@ def test_each_cause_is_one_row_with_its_models_its_excess_and_its_mitigation() -
     for cause in of_three_causes().causes:
         assert text.count(cause.cells[0].partition("/")[0]) == 1
     assert "| 33: ranker_001, ranker_004, ranker_007 and 30 more | 6.3x | profiling off mitigates 30 of 33" in text
-    assert "- **22 not decided** " in text and "- **17 faster** " in text
+    assert "- **22 not decided** " in text and "- **17 faster (131 of 165 timed)** " in text
     assert "- **1 start slower** load while serving, ranking: 67.0 -> 101 s (+50.7 %)" in text
     assert "not decided" not in render_comment(upgrade_ok())
+
+
+def test_each_cause_leads_to_its_place_on_the_page_and_to_its_first_cell() -> None:
+    address = "https://ci.example/job(7)/report.html"
+    text = render_comment(blocked(), page=address)
+    links = re.findall(r"]\(([^)]*)\)", text)
+    page = render_html(blocked())
+    assert len(links) == 2 * len(blocked().causes) + 1 and all(
+        link.startswith("https://ci.example/job%287") for link in links
+    )
+    assert all(f'id="{place}"' in page for _, hash_, place in (link.partition("#") for link in links) if hash_)
+    assert f"{blocked().causes[0].cells[0]})" in text
+    assert "](" not in render_comment(blocked()) and "](" not in render_comment(blocked(), page="javascript:alert(1)")
 
 
 def test_what_has_no_room_is_counted() -> None:

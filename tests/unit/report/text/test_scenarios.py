@@ -86,17 +86,17 @@ def test_many_scenarios_are_not_listed() -> None:
 
 
 def test_the_legend_says_who_initialized_and_what_columns_mean() -> None:
-    assert legend(blocked().scenarios)[0] == (
+    assert legend(blocked().scenarios, 1.25)[0] == (
         "init",
-        "by the C++ worker, 4 threads; init time beside other probes; overlap above 1: threads loaded at once; "
-        "memory: peak of a process, with a sign growth per cycle",
+        "by the C++ worker, 4 threads; init time beside other probes, warns beyond +25 % and 1 s; overlap above 1: "
+        "threads loaded at once; memory: peak of a process, with a sign growth per cycle",
     )
-    assert legend(golden().scenarios)[0][1] == (
+    assert legend(golden().scenarios, 1.25)[0][1] == (
         "by the Python worker, 4 threads; init time beside other probes; memory: peak of a process"
     )
-    assert legend(()) == ()
+    assert legend((), 1.25) == ()
 
 
 def test_a_worker_that_is_not_known_is_named_as_it_is() -> None:
     item = replace(upgrade_ok().scenarios[0], worker="rust", threads=1)
-    assert legend((item,))[0][1].startswith("by rust, 1 thread;")
+    assert legend((item,), 1.25)[0][1].startswith("by rust, 1 thread;")

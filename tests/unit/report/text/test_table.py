@@ -54,12 +54,12 @@ def test_each_column_says_how_often_it_was_not_measured() -> None:
 
 def test_the_worker_that_was_timed_is_named() -> None:
     report = upgrade_ok()
-    assert timed_in(table_rows(report)) == "measured in the Python worker"
+    assert timed_in(table_rows(report)) == "3 of 3 timed, in the Python worker"
     assert timed_in(table_rows(replace(report, models=()))) == ""
     first = report.models[0]
     assert first.latency is not None
     native = replace(first, latency=replace(first.latency, runtime="libtorch"))
-    assert timed_in(table_rows(replace(report, models=(native,)))) == "measured in the C++ worker"
+    assert timed_in(table_rows(replace(report, models=(native,)))) == "1 of 3 timed, in the C++ worker"
 
 
 def test_miniatures_have_no_times_and_that_is_said_once() -> None:

@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.apps.upgrade.report.make import category_of
 from harness.apps.upgrade.report.time_shares import CategorySpan, time_shares
+from harness.core.probe import Span
+from harness.worker import wire
 
 S = 1_000_000_000
 SPANS = st.lists(
@@ -70,3 +73,25 @@ def test_shares_match_a_nanosecond_by_nanosecond_account(spans: list[CategorySpa
         for category in active:
             account[category] = account.get(category, 0.0) + 1e-9 / len(active)
     assert time_shares(spans, 0, 100) == pytest.approx(account)
+
+
+@pytest.mark.parametrize(
+    ("phase", "call", "side", "migrates", "booked"),
+    [
+        (wire.CALL, 0, "new", False, "first calls"),
+        (wire.CALL, 1, "old", False, "first calls"),
+        (wire.CALL, 2, "new", False, "calls"),
+        (wire.CALL, 2, "old", False, "golden"),
+        (wire.CALL, None, "new", False, "calls"),  # of a probe of an older harness
+        (wire.LOAD, None, "new", False, "load"),
+        (wire.COMPILE, None, "new", False, "compile"),
+        (wire.COMPILE, None, "new", True, "compile"),
+        (wire.CONVERT, None, "new", True, "migrate"),
+        (wire.CALL, 0, "new", True, "migrate"),
+        (wire.BARRIER, None, "new", False, ""),
+    ],
+)
+def test_what_compiles_is_neither_the_load_nor_the_calls_of_a_model(
+    phase: str, call: int | None, side: str, migrates: bool, booked: str
+) -> None:
+    assert category_of(Span(phase=phase, begin_ns=0, end_ns=S, call=call), side, migrates=migrates) == booked
