@@ -12,7 +12,7 @@ COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 WORD = re.compile(r"[A-Za-z_]\w+")
 # ``get_autocast_##name##_dtype`` in a macro; what is shorter without one of its parts could be anything.
 PASTED = re.compile(r"\w+(?:\s*##\s*\w+)+")
-TELLING = 6
+TELLING = 9
 # PyTorch's own, below ``include``; beside them lie those of pybind11 and others.
 FOLDERS = ("ATen", "c10", "caffe2", "torch")
 
@@ -22,13 +22,15 @@ class Headers:
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._files: dict[str, set[int]] = defaultdict(set)
-        self._pasted: dict[str, set[int]] = defaultdict(set)
+        pasted: dict[str, set[int]] = defaultdict(set)
         for number, text in enumerate(texts):
             code = COMMENT.sub("", text)
             for word in set(WORD.findall(code)):
                 self._files[word].add(number)
             for pattern in _patterns(code):
-                self._pasted[pattern].add(number)
+                pasted[pattern].add(number)
+        self._pasted = [(re.compile(pattern), files) for pattern, files in pasted.items()]
+        self._of_macros: dict[str, set[int]] = {}
 
     def declare(self, symbol: str) -> bool:
         """Whether one header has both the name of a symbol and that of its class or namespace."""
@@ -37,7 +39,10 @@ class Headers:
 
     def _files_that_paste(self, name: str) -> set[int]:
         """Return the headers in which a macro puts a name together."""
-        return set().union(*(files for pattern, files in self._pasted.items() if re.fullmatch(pattern, name)))
+        if name not in self._of_macros:
+            found = [files for pattern, files in self._pasted if pattern.fullmatch(name)]
+            self._of_macros[name] = set().union(*found)
+        return self._of_macros[name]
 
 
 def _patterns(code: str) -> Iterator[str]:
