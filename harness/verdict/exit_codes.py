@@ -11,6 +11,7 @@ from harness.core.errors import ExitCode
 from harness.core.outcome import Decision, Status
 from harness.core.prediction import Inspection, Prediction
 from harness.core.verdict import Judgement
+from harness.verdict.linking import is_enough
 
 if TYPE_CHECKING:
     from harness.core.golden import RecordChange
@@ -66,7 +67,8 @@ def _of_many_models(result: object) -> ExitCode:
             links = set(result.outcomes.values())
             if links & {LinkOutcome.RECOMPILE, LinkOutcome.CHANGE_SOURCE} or any(note.stops for note in result.notes):
                 return RED
-            return GREEN if links == {LinkOutcome.LINKS} else OPEN
+            enough = all(is_enough(binary, result) for binary in result.binaries)
+            return GREEN if links == {LinkOutcome.LINKS} and enough else OPEN
         case Migration():
             outcomes = set(result.counts)
             if outcomes - {Migrated.READY, Migrated.UNDECIDED}:

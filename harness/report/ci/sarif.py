@@ -21,7 +21,7 @@ from harness.report.ci.checks import declared, file_and_line
 from harness.report.json.text import json_text
 from harness.report.words.phrases import NO_REASON
 from harness.report.words.summary import headline
-from harness.verdict.linking import COMPILES_AGAIN
+from harness.verdict.linking import compiles_again
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {Weight.STOPS: "error", Weight.DOUBT: "warning", Weight.WARNING: "warning", Weight.NOTE: "note"}
@@ -73,7 +73,7 @@ def render_link_sarif(check: LinkCheck, *, most_results: int = MOST_RESULTS) -> 
         _in_file(
             binary.file,
             missing.change.name.lower(),
-            "warning" if missing.change in COMPILES_AGAIN else "error",
+            "warning" if compiles_again(missing) else "error",
             f"LibTorch {check.new} does not export {missing.text}: {missing.change}"
             + "".join(f"; it has {successor}" for successor in missing.successors),
             fingerprint=missing.symbol,
