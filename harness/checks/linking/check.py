@@ -38,7 +38,6 @@ def check_binary(
     # What the old release does not have either, in no form, is another library's or another build's.
     missing = [one for one in lacked if one.symbol in old.exported or one.change is not SymbolChange.GONE]
     nowhere = {one.symbol for one in lacked} - {one.symbol for one in missing}
-    absent = [name for name in absent if name not in new.needs]
     if not absent:  # else a library that is not here may have them
         nowhere |= {symbol for symbol in needed - of_torch if not INTERPRETER.match(symbol)}
     return LinkedBinary(
@@ -47,7 +46,7 @@ def check_binary(
         stable=bool(of_torch) and all(STABLE.match(symbol) for symbol in of_torch),
         missing=tuple(missing),
         unresolved=tuple(sorted(demangled(symbol) for symbol in nowhere)),
-        absent=tuple(absent),
+        absent=tuple(name for name in absent if name not in new.needs),
         fits=known_symbols.having(of_torch) if of_torch else (),
         notes=(*_notes(binary, beside, old, new, loader), *_strings(binary, of_torch, old, new)),
     )
