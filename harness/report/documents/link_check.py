@@ -112,7 +112,7 @@ def _row(binary: LinkedBinary, check: LinkCheck) -> Row:
 
 def _fits(binary: LinkedBinary) -> str:
     if not binary.fits:
-        return "no known release"
+        return "no known release" if binary.uses else "-"
     first, last = binary.fits[0], binary.fits[-1]
     return first if first == last else f"{first} to {last}"
 

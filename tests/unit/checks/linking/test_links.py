@@ -297,6 +297,37 @@ def test_a_runtime_that_is_too_old_stops_the_process(compiled: Compile, releases
     assert check_image(old, replace(new, versions={"GLIBCXX": "3.4.9"}), Loader(root=root)) == ()
 
 
+def test_a_library_of_an_image_is_found_as_its_own_loader_finds_it(
+    compiled: Compile, releases: Mapping[str, LibTorch], tmp_path: Path
+) -> None:
+    """An absolute link leads within the image, not to this machine's files; folders come from ld.so.conf too."""
+    plugin = compiled(
+        "plugins/libplugin.so", "int of_a_plugin(int) { return 1; }", "-shared", "-Wl,-soname,libplugin.so"
+    )
+    body = "extern int of_a_plugin(int); return of_a_plugin(1) + torch::jit::kept(1);"
+    server = read_file(_server(compiled, "in_an_image", body, f"-L{plugin.parent}", "-lplugin"))
+
+    def absent() -> tuple[str, ...]:
+        return check_binary(server, releases["old"], releases["new"], Loader(root=tmp_path)).absent
+
+    (tmp_path / "opt" / "plugins").mkdir(parents=True)
+    (tmp_path / "usr" / "lib").mkdir(parents=True)
+    (tmp_path / "usr" / "lib" / "libplugin.so").symlink_to(plugin)
+    assert "libplugin.so" in absent()
+    (tmp_path / "usr" / "lib" / "libplugin.so").unlink()
+    (tmp_path / "usr" / "lib" / "libplugin.so").symlink_to("/opt/plugins/libplugin.so.1")
+    assert "libplugin.so" in absent()
+    shutil.copy(plugin, tmp_path / "opt" / "plugins" / "libplugin.so.1")
+    assert "libplugin.so" not in absent()
+    (tmp_path / "usr" / "lib" / "libplugin.so").unlink()
+    (tmp_path / "opt" / "plugins" / "libplugin.so.1").rename(tmp_path / "opt" / "plugins" / "libplugin.so")
+    assert "libplugin.so" in absent()
+    (tmp_path / "etc" / "ld.so.conf.d").mkdir(parents=True)
+    (tmp_path / "etc" / "ld.so.conf").write_text("include ld.so.conf.d/*.conf\n")
+    (tmp_path / "etc" / "ld.so.conf.d" / "plugins.conf").write_text("# ours\n/opt/plugins\n")
+    assert "libplugin.so" not in absent()
+
+
 def test_another_major_version_of_a_library_is_told(releases: Mapping[str, LibTorch]) -> None:
     old = replace(releases["old"], needs=("libcudnn.so.8", "libcublas.so.12"))
     new = replace(releases["new"], needs=("libcudnn.so.9", "libcublas.so.12", "libc.so.6"), versions={})
