@@ -61,8 +61,6 @@ def link_document(check: LinkCheck) -> Document:
         title=f"Link check: LibTorch {check.old} to {check.new}",
         verdict=Verdict(means=_summary(check)),
         full="--format json",
-        old=check.old,
-        new=check.new,
         parts=(
             Part(
                 title="Binaries",
@@ -149,7 +147,8 @@ def _missing(binary: LinkedBinary) -> Iterator[Block]:
     for change in reversed(SymbolChange):
         lost = [missing for missing in binary.missing if missing.change is change]
         if lost:
-            yield Part(title=f"{len(lost)} {change}", detail=ADVICE[change], blocks=tuple(_symbols(lost, change)))
+            advice = Fact("do", ADVICE[change])
+            yield Part(title=f"{len(lost)} {change}", blocks=(advice, *_symbols(lost, change)))
     asked = [missing for missing in binary.missing if not compiles_again(missing)]
     if asked and asked[0].in_source is None:
         names = sorted({name for missing in asked for name in last_names(split(missing.text)[0])[-1:]})
