@@ -6,6 +6,7 @@ What ends a command before it comes to anything is an error with a code of its o
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
+from harness.core.compiling import CompileCheck, CompileOutcome
 from harness.core.diagnosis import BisectAnswer, Bisection, MitigationAnswer, MitigationResult
 from harness.core.errors import ExitCode
 from harness.core.outcome import Decision, Status
@@ -63,6 +64,9 @@ def _of_many_models(result: object) -> ExitCode:
             return ExitCode(result.exit_code)
         case FirstBad():
             return {Ending.FOUND: RED, Ending.NOT_BAD: GREEN}.get(result.conclusion.ending, OPEN)
+        case CompileCheck():
+            units = set(result.outcomes.values())
+            return RED if CompileOutcome.BREAKS in units else GREEN if units == {CompileOutcome.COMPILES} else OPEN
         case LinkCheck():
             links = set(result.outcomes.values())
             if links & {LinkOutcome.RECOMPILE, LinkOutcome.CHANGE_SOURCE} or any(note.stops for note in result.notes):
