@@ -17,7 +17,7 @@ HELP = CommandHelp(
     " Nothing is compiled, linked or run. What the build's own headers refuse as well is told apart.",
     (
         ("build/compile_commands.json --new 2.6.0", "a build of CMake, Bazel or meson"),
-        ('src/server.cpp --new 2.6.0 --flags=-Iinclude', "sources with flags of your own"),
+        ("src/server.cpp --new 2.6.0 --flags=-Iinclude", "sources with flags of your own"),
         ("build/ --new /opt/libtorch-2.6", "the headers of a LibTorch of your own"),
     ),
     "0 all compile, 1 one does not any more, 4 one could not be checked, or does not compile as it is",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness.checks.compiling.api_changes import known_changes
+from harness.checks.compiling.api_changes import change_of
 from harness.checks.compiling.compile import Headers, Read, check_unit, compiles
 from harness.checks.compiling.units import OF_LIBTORCH, Unit, units_of
 from harness.checks.linking import known_symbols
@@ -116,14 +116,13 @@ def _by_api(units: Sequence[CompiledUnit]) -> list[BrokenApi]:
                 errors[name].append(error)
             if unit.file not in named[name]:
                 named[name].append(unit.file)
-    changes = known_changes()
     broken = [
         BrokenApi(
             api=name,
             errors=tuple(found),
             units=tuple(named[name]),
-            since=changes[name].since if name in changes else known_symbols.last_named(name),
-            change=changes.get(name),
+            since=change.since if (change := change_of(name)) is not None else known_symbols.last_named(name),
+            change=change,
         )
         for name, found in errors.items()
     ]

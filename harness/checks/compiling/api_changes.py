@@ -9,6 +9,12 @@ from harness.core.compiling import ApiChange
 FILE = Path(__file__).with_suffix(".toml")
 
 
+def change_of(api: str) -> ApiChange | None:
+    """Return the change that is about a name or header, None where the gate knows none."""
+    changes = known_changes()
+    return changes.get(api) or changes.get(f"*::{api.rpartition('::')[2]}")
+
+
 @functools.cache
 def known_changes() -> dict[str, ApiChange]:
     """Return them by the names that compilers name."""
