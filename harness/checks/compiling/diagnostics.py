@@ -15,7 +15,7 @@ NAMES = (
     re.compile(r"'(?P<api>[\w~:]+)(?:<[^']*)?' is not a member of '(?P<of>[\w:]+)"),
     re.compile(r"'(?P<api>[\w~]+)' in (?:namespace|class|struct) '(?P<of>[\w:]+)"),
     re.compile(
-        r"'(?:using [^']*? = )?(?:const )?(?:class |struct )?(?P<of>[\w:]+)[^']*'(?: \{aka [^}]*\})?"
+        r"'(?:using [^'=]* = )*(?:const )?(?:class |struct )?(?P<of>[\w:]+)[^']*'(?: \{aka [^}]*\})?"
         r" has no member named '(?P<api>[\w~]+)"
     ),
     re.compile(r"no (?:member|type|template) named '(?P<api>[\w~]+)' in (?:namespace )?'(?P<of>[\w:]+)"),

@@ -30,6 +30,8 @@ TONES = {
     CompileOutcome.BREAKS: BAD,
 }
 MOST_PLACES = 5
+SHORT = 4
+"""Lines of an example that say no more than what to write."""
 MOST_ROWS = 20
 VERIFIED = {True: "compiled here with both", False: "does not compile here with both: adapt it", None: ""}
 
@@ -77,8 +79,17 @@ def _broken(broken: BrokenApi, place: int) -> Part:
                 else []
             ),
             Fact("at", ", ".join(places[:MOST_PLACES]) + more),
+            *_example(change.example if change is not None else ""),
         ),
     )
+
+
+def _example(source: str) -> Iterator[Fact]:
+    """Yield the lines of an example that is more than what to write says."""
+    lines = source.strip().splitlines()
+    if len(lines) > SHORT:
+        for place, line in enumerate(lines):
+            yield Fact("example" if not place else "", line, form="path")
 
 
 def _row(unit: CompiledUnit, check: CompileCheck, place: int) -> Row:

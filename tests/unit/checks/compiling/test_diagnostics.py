@@ -10,6 +10,10 @@ GCC = {
     "'using Module = struct torch::jit::Module' {aka 'struct torch::jit::Module'} has no member named 'old'": (
         "torch::jit::Module::old"
     ),
+    (
+        "'using string_view = using string_view = class std::basic_string_view<char>' {aka 'class"
+        " std::basic_string_view<char>'} has no member named 'ends_with'"
+    ): "std::basic_string_view::ends_with",
     "'variant' in namespace 'c10' does not name a template type": "c10::variant",
     "'optional' in namespace 'c10' does not name a template type": "c10::optional",
     "'C10_UNUSED' does not name a type": "C10_UNUSED",
