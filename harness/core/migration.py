@@ -31,7 +31,7 @@ class Dimension:
         argument: path, e.g. ``input[0]``.
         axis: of a tensor; None where the argument is a plain value.
         taken: the size or value that it was converted with.
-        asked: the others that requests have.
+        asked: the others that requests have; where none has another one, that with which TorchScript was called too.
     """
 
     argument: str

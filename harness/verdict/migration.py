@@ -4,18 +4,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from harness.artifacts.tensors.decode import DecodeError
 from harness.checks.migration.compilation import not_compiled
 from harness.checks.migration.conversion_rewrites import (
+    BATCH_OF_ONE,
     BUSY,
     LISTS,
+    ONE_BATCH,
     SERVED_BADLY,
     best_refusal,
     price_words,
     rewritten_words,
 )
 from harness.checks.migration.deprecation import line_of
-from harness.checks.migration.dimensions import differing, fixed_dimensions, taken, varies
+from harness.checks.migration.dimensions import differing, fixed_dimensions, sizes_of, varies
 from harness.checks.migration.facts import Answers, Tried
 from harness.checks.migration.obstacles import obstacle
 from harness.checks.migration.words import difference_words, failure_words, first_difference
@@ -61,6 +62,7 @@ OLDEST_ADVICE = "convert in the oldest release that must load it: --new {}"
 OTHER_RELEASE_ADVICE = "convert in another release: this one does not load what it writes itself"
 HOOKS_ADVICE = "do in forward what the hooks do, or convert what is only ever called by forward without them"
 METHOD_ADVICE = "a module whose forward is that method, saved as an archive of its own"
+SIZE_OF_ONE = "size of 1"
 KEEPS_SIZES_OPEN: Minor = (2, 15)
 TUPLE_ADVICE = "unpack it, or take tuple(program(...)); a caller in C++ takes the tensors one by one anyway"
 RESET_ADVICE = "take the state as an input of forward and return it, in place of the method {}"
@@ -95,6 +97,7 @@ def judge(tried: Tried) -> MigratedModel:
         _not_packageable,
         _fails_served,
         _slower,
+        _one_batch,
         _lists,
     ):
         judged = step(tried, model)
@@ -216,10 +219,9 @@ def _refuses_size(tried: Tried, result: ModelResult) -> bool:
 
 
 def dimensions_of(tried: Tried) -> tuple[Dimension, ...]:
-    mark = tried.mark("converted")
     try:
-        return fixed_dimensions(taken(mark["dimensions"]), tried.example, tried.requests) if mark else ()
-    except (DecodeError, KeyError, IndexError):  # a hostile artifact has written it
+        return fixed_dimensions(sizes_of(tried), tried.example, tried.requests)
+    except IndexError:  # a hostile artifact has written it
         return ()
 
 
@@ -261,7 +263,7 @@ def dimension_advice(fixed: Sequence[Dimension], release: str) -> tuple[str, str
         )
     if all(dimension.taken in ("0", "1") for dimension in sizes):
         return (
-            "size of 1",
+            SIZE_OF_ONE,
             "give a request with 2 or more there as well: a size of 1 in the example becomes a constant",
         )
     fixes_them = (0, 0) < line_of(release) < KEEPS_SIZES_OPEN
@@ -350,6 +352,27 @@ def _fails_served(tried: Tried, model: MigratedModel) -> MigratedModel | None:
 def _slower(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     words = slower_words(tried)
     return replace(model, outcome=Migrated.SLOWER, kind="slower", reason=words, advice=SLOWER_ADVICE) if words else None
+
+
+def _one_batch(tried: Tried, model: MigratedModel) -> MigratedModel | None:
+    """Tell sizes that the program takes alone and no request varies: what requests show weighs more."""
+    probe = tried.other_batch
+    if probe is None:
+        return None
+    if probe.outcomes & UNCLEAR:
+        return _unclear(model, "another batch", probe)
+    if probe.models[0].outcome is not Outcome.COMPLETED:  # it takes no other one as TorchScript either
+        return None
+    words = [f"{item.argument} is fixed at {item.taken} in dimension {item.axis}" for item in tried.batch]
+    kind, advice = dimension_advice(tried.batch, tried.torch or tried.release)
+    return replace(
+        model,
+        outcome=Migrated.FIXED,
+        kind=BATCH_OF_ONE if kind == SIZE_OF_ONE else ONE_BATCH,
+        reason=f"{first_few(words, NAMED, '; ')}, as in every request; TorchScript answers {tried.batch[0].asked[0]} too",
+        advice=advice,
+        dimensions=tried.batch,
+    )
 
 
 def _lists(tried: Tried, model: MigratedModel) -> MigratedModel | None:
