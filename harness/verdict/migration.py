@@ -47,13 +47,18 @@ LONGEST_REASON = 400
 MAKING = (wire.CONVERT, wire.COMPILE)
 TITLE_LIMIT = 80
 NAMED = 3
+JUDGE_FIRST = "judge the upgrade first, then migrate what it patched"
+OF_THE_UPGRADE = "as TorchScript does"
+"""The kind of what answers otherwise as TorchScript in the new release already."""
+OF_COMPAT = ("load_error", "ends_process", "fails_before", OF_THE_UPGRADE)
+"""Kinds that ``compat`` says more of: no way out of TorchScript is to blame."""
 STOPPED: Mapping[str, tuple[str, str]] = {
     "not_exported": ("there is no artifact: {}", ""),
     "no_requests": (
         "no requests, and nothing can be converted without an example: {}",
         "place requests beside the file, or describe them in a models.toml (docs/guide/own-models.md)",
     ),
-    "ends_process": ("as TorchScript it was not loaded once more: {}", "judge the upgrade first: compat"),
+    "ends_process": ("as TorchScript it was not loaded once more: {}", JUDGE_FIRST),
     "busy_before": ("the old release could not be asked for its answers: {}", "run it again"),
     "fails_before": ("as TorchScript it fails in the old release already: {}", "see it with compat"),
 }
@@ -148,7 +153,7 @@ def _not_convertible(tried: Tried, model: MigratedModel) -> MigratedModel | None
     node = tried.mark("not_converted")
     if result.phase == wire.LOAD:
         reason = f"as TorchScript it does not load in the new release: {failure_words(result, probe)}"
-        return replace(model, kind="load_error", reason=reason, advice="judge the upgrade first: compat")
+        return replace(model, kind="load_error", reason=reason, advice=JUDGE_FIRST)
     if result.failure is None:
         kind = result.outcome.value
         return replace(model, kind=kind, reason=f"the conversion ends in a {kind}: {failure_words(result, probe)}")
@@ -184,7 +189,8 @@ def _differs(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     if finding is not None:
         reason = difference_words(comparison)
         if tried.in_torchscript:
-            reason += f"; TorchScript itself answers otherwise in {first.release} than the golden: compat judges that"
+            reason += f"; TorchScript itself answers otherwise in {first.release} than the golden"
+            return replace(model, outcome=Migrated.DIFFERS, kind=OF_THE_UPGRADE, reason=reason, advice=JUDGE_FIRST)
         advice = RESET_ADVICE.format("that keeps it") if finding.kind == "input_changed" else ""
         return replace(model, outcome=Migrated.DIFFERS, kind="answers otherwise", reason=reason, advice=advice)
     refused = [result for result in _failing(first) if not _refuses_size(tried, result)]
@@ -369,7 +375,7 @@ def _one_batch(tried: Tried, model: MigratedModel) -> MigratedModel | None:
         model,
         outcome=Migrated.FIXED,
         kind=BATCH_OF_ONE if kind == SIZE_OF_ONE else ONE_BATCH,
-        reason=f"{first_few(words, NAMED, '; ')}, as in every request; TorchScript answers {tried.batch[0].asked[0]} too",
+        reason=f"{first_few(words, NAMED, '; ')}, as in every request; TorchScript answers others too",
         advice=advice,
         dimensions=tried.batch,
     )

@@ -137,7 +137,9 @@ class _Way:
             if not fixed:
                 continue
             larger_inputs = larger(request, places)
-            script = Script(threads=((("load", tried.model), ("calls", tried.model), ("answer", tried.model, "own", 1)),))
+            script = Script(
+                threads=((("load", tried.model), ("calls", tried.model), ("answer", tried.model, "own", 1)),)
+            )
             deadline = deadline_of(self.facts.exports[tried.model].declaration, self.facts)
             asked = self.facts.requests.run(self.loaders[0].side, [artifact], deadline, script=script)
             run = ModelRun(artifact=artifact, schedule=((tried.example, 1),), larger_inputs=larger_inputs)
