@@ -225,7 +225,8 @@ def _command(verb: str, asked: _Asked, project: Project, *more: str) -> str:
     files = [(FILES[0], from_anywhere(FILES[0], name, here)) for name in project.artifacts]
     names = [name for name in (*REPEATED, "-k") if name not in FILES]
     others = [option for option in kept(project.arguments, names, here=here) if not names_a_side(*option)]
-    return project.command(verb, *sides, *words_of([*files, *others]), *more)
+    out = ["--out", str(project.reports)] if verb == "migrate" and project.out is not None else []
+    return project.command(verb, *sides, *words_of([*files, *others]), *out, *more)
 
 
 def _races(tried: Sequence[Tried], models: Sequence[MigratedModel], made_by: Release) -> Iterator[str]:

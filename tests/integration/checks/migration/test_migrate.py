@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from harness.core.outcome import Decision
+from harness.project import own_command
 from tests.integration.gate import PROJECT, compat, finished, harness
 from tests.programs import cli
+from tests.unit.builders.printed import check
 
 pytestmark = pytest.mark.integration
 UNTIMED = ("--until", "correctness")
@@ -30,6 +32,7 @@ def test_obstacles_are_named_as_torch_alone_has_them_their_twins_are_ready_and_a
     sides = ("migrate", "--old", "2.6.0", "--new", "2.6.0", "--fixtures", PLANTED, "--out", str(tmp_path))
     first = harness(*sides, "-k", "branch_on_data or choice_of_values or size")
     assert first.returncode == 1, first.stderr
+    assert " ".join(first.stdout.split()).count("program choice_of_values: ") == 1
     migration, before = found(tmp_path), cli.stored_results(tmp_path)
     outcomes = {name: model["outcome"] for name, model in migration["models"].items()}
     assert outcomes == {
@@ -39,6 +42,11 @@ def test_obstacles_are_named_as_torch_alone_has_them_their_twins_are_ready_and_a
         "size_never_varied": "dimensions fixed",
     }
     assert plain_outcomes(tmp_path, new_python) == outcomes
+    program = migration["models"]["choice_of_values"]["program"]
+    assert (tmp_path / program).is_file() and f"{tmp_path}/{program}" in first.stdout
+    ((_, rewrite),) = next(cause for cause in migration["causes"] if "branch_on_data" in cause["models"])["commands"]
+    check(rewrite, own_command(PROJECT))
+    assert shlex.split(rewrite)[4] == "migrate" and rewrite.endswith(" --rewrite")
     branch = migration["models"]["branch_on_data"]
     assert branch["kind"] == "prim::If"
     assert f"{PLANTED}/models.py:" in branch["source"]
