@@ -101,13 +101,11 @@ def _head(migration: Migration, directory: str) -> Iterator[Fact]:
         )
         ready = sum(model.rewritten_outcome is Migrated.READY for model in rewritten)
         yield Fact("rewritten", f"{words}; {ready} {'becomes' if ready == 1 else 'become'} ready")
-    programs = [(model.model, model.program) for model in migration.models if model.outcome is Migrated.READY]
-    programs += [
-        (f"{model.model}, rewritten", model.rewrites[-1].program) for model in rewritten if model.rewrites[-1].program
-    ]
-    for at, (name, program) in enumerate((name, program) for name, program in programs if program):
+    programs = [model.program for model in migration.models if model.outcome is Migrated.READY]
+    programs += [model.rewrites[-1].program for model in rewritten]
+    for at, program in enumerate(filter(None, programs)):
         place = placed(USUAL, at) if at < NAMED else DETAIL
-        yield Fact("program", f"{name}: {path_in_run(directory or '.', program)}", place, "path")
+        yield Fact("program", path_in_run(directory or ".", program), place, "path")
     sizes = [step.size_bytes for model in migration.models for step in model.steps if step.name == "package"]
     written = sum(n_bytes for n_bytes in sizes if n_bytes is not None)
     if written:

@@ -32,7 +32,6 @@ def test_obstacles_are_named_as_torch_alone_has_them_their_twins_are_ready_and_a
     sides = ("migrate", "--old", "2.6.0", "--new", "2.6.0", "--fixtures", PLANTED, "--out", str(tmp_path))
     first = harness(*sides, "-k", "branch_on_data or choice_of_values or size")
     assert first.returncode == 1, first.stderr
-    assert " ".join(first.stdout.split()).count("program choice_of_values: ") == 1
     migration, before = found(tmp_path), cli.stored_results(tmp_path)
     outcomes = {name: model["outcome"] for name, model in migration["models"].items()}
     assert outcomes == {
