@@ -20,6 +20,9 @@ MAGIC = b"\x7fELF"
 SYMBOL = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
 )
+RELOCATION = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
+COPY = {"EM_X86_64": 5, "EM_AARCH64": 1024}
+"""R_X86_64_COPY and R_AARCH64_COPY."""
 GLOBAL, WEAK, UNIQUE = 1, 2, 10
 OBJECT, FUNCTION = 1, 2
 DEFAULT, PROTECTED = 0, 3
@@ -34,7 +37,8 @@ class SharedObject:
         needed: names of the libraries that the loader brings with it, in their order.
         run_path: folders in which the loader looks for those, ``$ORIGIN`` as it stands; ``overrides``: whether before
             those of ``LD_LIBRARY_PATH`` (DT_RPATH without DT_RUNPATH).
-        undefined: mangled names that another library must define; ``optional``: those that may stay undefined (weak).
+        undefined: mangled names that another library must define, data that the loader copies from there too;
+            ``optional``: those that may stay undefined (weak).
         exported: mangled names that others can link to; ``strong``: those of functions and objects that a program has
             once, so not inline and no template's.
         versions: library -> symbol versions that are needed of it, as ``GLIBC_2.28``; ``provided``: its own.
@@ -126,14 +130,23 @@ def _symbols(elf: ELFFile) -> dict[str, frozenset[str]]:
     linkable = (
         np.isin(binding, (GLOBAL, WEAK, UNIQUE)) & np.isin(visibility, (DEFAULT, PROTECTED)) & (symbols["name"] > 0)
     )
-    defined = linkable & (symbols["section"] != 0)
-    missing = linkable & (symbols["section"] == 0)
+    # Data of a library that an executable has a place for: the loader copies it there, and needs the library's symbol.
+    copied = np.isin(np.arange(len(symbols)), _copied(elf))
+    defined = linkable & (symbols["section"] != 0) & ~copied
+    missing = linkable & ((symbols["section"] == 0) | copied)
     return {
-        "undefined": _names(text, symbols[missing & (binding != WEAK)]),
-        "optional": _names(text, symbols[missing & (binding == WEAK)]),
+        "undefined": _names(text, symbols[missing & ((binding != WEAK) | copied)]),
+        "optional": _names(text, symbols[missing & (binding == WEAK) & ~copied]),
         "exported": _names(text, symbols[defined]),
         "strong": _names(text, symbols[defined & (binding == GLOBAL) & np.isin(kind, (OBJECT, FUNCTION))]),
     }
+
+
+def _copied(elf: ELFFile) -> Any:
+    """Return the indices of symbols that have a copy relocation."""
+    section, kind = elf.get_section_by_name(".rela.dyn"), COPY.get(elf["e_machine"])
+    relocations = np.frombuffer(section.data() if section is not None else b"", RELOCATION)
+    return (relocations["info"] >> 32)[(relocations["info"] & 0xFFFFFFFF) == (kind or -1)]
 
 
 def _names(text: bytes, symbols: Any) -> frozenset[str]:

@@ -23,8 +23,8 @@ class LinkOutcome(StrEnum):
     """What has to be done with one binary, from the mildest on."""
 
     LINKS = "links"
-    RECOMPILE = "recompile"
     UNRESOLVED = "not resolvable here"
+    RECOMPILE = "recompile"
     CHANGE_SOURCE = "change the source"
 
 
@@ -36,6 +36,7 @@ class MissingSymbol:
         symbol: its mangled name; ``text``: demangled.
         successors: what the new release exports in its place, demangled, the nearest first.
         since: the first release that the gate knows without it, empty where none of them tells.
+        in_source: whether the binary's source names it, else inlined code of LibTorch does; None: no source was given.
     """
 
     symbol: str
@@ -43,6 +44,7 @@ class MissingSymbol:
     change: SymbolChange
     successors: tuple[str, ...] = ()
     since: str = ""
+    in_source: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +52,8 @@ class LinkNote:
     """Something else that a reader must know; ``stops``: whether the process does not start with it as it is.
 
     Attributes:
-        kind: a stable word: ``"run_path"``, ``"duplicate"``, ``"openmp"``, ``"library"``, ``"version"``, ``"weak"``.
+        kind: a stable word: ``"run_path"``, ``"duplicate"``, ``"openmp"``, ``"library"``, ``"version"``, ``"weak"``,
+            ``"strings"``.
     """
 
     kind: str
@@ -67,7 +70,7 @@ class LinkedBinary:
     Attributes:
         uses: how many of LibTorch's symbols it needs; ``stable``: whether all of them are of the stable C interface.
         unresolved: demangled symbols that neither release, nor a library that it needs, has.
-        absent: libraries that it needs and that were not found, LibTorch's own left out.
+        absent: libraries that it needs and that were not found, without LibTorch's own and those that it brings along.
         fits: known releases that export everything it needs of LibTorch, as ``"2.0.1"``, in their order.
     """
 
@@ -86,8 +89,8 @@ class LinkCheck:
     """All binaries that were asked about.
 
     Attributes:
-        old, new: the two sides, as they were named; ``image``: the root in which libraries were looked for, empty for
-            this machine.
+        old, new: the two sides, as they were named; ``guessed``: the old one is what the binaries fit best.
+        image: the root in which libraries were looked for, empty for this machine.
         outcomes: file -> what has to be done with it.
         others: files that need nothing of LibTorch.
         notes: what the new release needs of the machine or image, whatever the binary.
@@ -96,6 +99,7 @@ class LinkCheck:
     old: str
     new: str
     image: str
+    guessed: bool = False
     binaries: tuple[LinkedBinary, ...]
     outcomes: Mapping[str, LinkOutcome] = field(default_factory=dict)
     others: tuple[str, ...] = ()

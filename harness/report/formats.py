@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from harness.core.cache import Cache, CacheCleaning
+    from harness.core.compiling import CompileCheck
     from harness.core.diagnosis import Bisection
     from harness.core.fleet import FleetPlan, FleetReport
     from harness.core.golden import GoldenStatus, Review
@@ -247,6 +248,14 @@ LINK_CHECK: Formats["LinkCheck"] = Formats(
     Format("html", _LINKS["html"]),
     Format("json", lambda check, _: _of("json.results").dump_link_check(check)),
     Format("sarif", lambda check, _: _of("ci.sarif").render_link_sarif(check)),
+)
+_COMPILES = _documented(lambda check, _: _of("documents.compile_check").compile_document(check))
+COMPILE_CHECK: Formats["CompileCheck"] = Formats(
+    Format("console", _COMPILES["console"]),
+    Format("markdown", _COMPILES["markdown"]),
+    Format("html", _COMPILES["html"]),
+    Format("json", lambda check, _: _of("json.results").dump_compile_check(check)),
+    Format("sarif", lambda check, _: _of("ci.sarif").render_compile_sarif(check)),
 )
 _CHECKUP = _documented(lambda checkup, _: _of("documents.doctor").checkup_document(checkup))
 CHECKUP: Formats["Checkup"] = Formats(

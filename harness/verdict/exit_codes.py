@@ -6,11 +6,13 @@ What ends a command before it comes to anything is an error with a code of its o
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
+from harness.core.compiling import CompileCheck, CompileOutcome
 from harness.core.diagnosis import BisectAnswer, Bisection, MitigationAnswer, MitigationResult
 from harness.core.errors import ExitCode
 from harness.core.outcome import Decision, Status
 from harness.core.prediction import Inspection, Prediction
 from harness.core.verdict import Judgement
+from harness.verdict.linking import is_enough
 
 if TYPE_CHECKING:
     from harness.core.golden import RecordChange
@@ -62,11 +64,15 @@ def _of_many_models(result: object) -> ExitCode:
             return ExitCode(result.exit_code)
         case FirstBad():
             return {Ending.FOUND: RED, Ending.NOT_BAD: GREEN}.get(result.conclusion.ending, OPEN)
+        case CompileCheck():
+            units = set(result.outcomes.values())
+            return RED if CompileOutcome.BREAKS in units else GREEN if units == {CompileOutcome.COMPILES} else OPEN
         case LinkCheck():
             links = set(result.outcomes.values())
             if links & {LinkOutcome.RECOMPILE, LinkOutcome.CHANGE_SOURCE} or any(note.stops for note in result.notes):
                 return RED
-            return GREEN if links == {LinkOutcome.LINKS} else OPEN
+            enough = all(is_enough(binary, result) for binary in result.binaries)
+            return GREEN if links == {LinkOutcome.LINKS} and enough else OPEN
         case Migration():
             outcomes = set(result.counts)
             if outcomes - {Migrated.READY, Migrated.UNDECIDED}:

@@ -18,9 +18,10 @@ HELP = CommandHelp(
     (
         ("server --new 2.6.0", "the server's executable; the old release is read from its symbols"),
         ("build/ ops/libmyops.so --old 2.1.2 --new 2.6.0", "all binaries of a folder, and a custom operator"),
+        ("server --new 2.6.0 --source build/", "which of the changes your own code has to follow"),
         ("server --new /opt/libtorch-2.6 --image rootfs/", "a LibTorch of your own, in an unpacked image"),
     ),
-    "0 all link, 1 one must be compiled again or changed, 4 something that one needs is not here",
+    "0 all link and may run so, 1 one must be compiled again or changed, 4 it cannot be told",
     "guide/link-check.md",
 )
 
@@ -39,6 +40,15 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--new", required=True, metavar="RELEASE", help="what is to take its place")
     command.add_argument(
+        "--source",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="the binaries' C++ code: what it does not name"
+        " is needed by LibTorch's own inlined code, and compiling again will do",
+    )
+    command.add_argument(
         "--image", type=Path, metavar="DIR", help="look for libraries in this unpacked image, not on this machine"
     )
     command.add_argument(
@@ -54,6 +64,8 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.apps.link_check.link_check import link_check
     from harness.report.formats import LINK_CHECK
 
-    checked = link_check(project, parsed.binaries, old=parsed.old, new=parsed.new, image=parsed.image)
+    checked = link_check(
+        project, parsed.binaries, old=parsed.old, new=parsed.new, image=parsed.image, source=parsed.source
+    )
     say(LINK_CHECK.render(parsed.format, checked, shown()))
     return checked

@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.artifacts.shared_objects import SharedObject, is_elf, read, read_file
 from harness.checks.linking import known_symbols
 from harness.checks.linking.check import check_binary, check_image, interface, uses_libtorch
-from harness.checks.linking.headers import FOLDERS, Headers, texts_below
+from harness.checks.linking.headers import FOLDERS, Headers, texts_below, words_below
 from harness.checks.linking.libtorch import LibTorch, of_libraries
 from harness.checks.linking.loader import LIBTORCH, Loader, binaries_in
 from harness.core.errors import ConfigError
@@ -26,7 +26,13 @@ IN_A_WHEEL = re.compile(r"torch/lib/lib[^/]*\.so[.\d]*")
 
 
 def link_check(
-    project: Project, named: Sequence[Path], *, old: str | None, new: str, image: Path | None = None
+    project: Project,
+    named: Sequence[Path],
+    *,
+    old: str | None,
+    new: str,
+    image: Path | None = None,
+    source: Sequence[Path] = (),
 ) -> LinkCheck:
     """Return what becomes of the binaries when LibTorch ``new`` takes the place of ``old``.
 
@@ -34,16 +40,22 @@ def link_check(
         named: executables, shared libraries and folders of them.
         old, new: a known release, a wheel, or a folder with LibTorch; ``old`` None: as the symbols of the binaries say.
         image: unpacked file system in which libraries are looked for, None for this machine.
+        source: folders with the code of the binaries: what it does not name is needed by LibTorch's inlined code.
 
     Raises:
         ConfigError: something named is not there, is not ELF, or is no LibTorch.
     """
     if image is not None and not image.is_dir():
         raise ConfigError(f"--image {image} is no folder", "unpack the image first: skopeo copy, then umoci unpack")
+    for folder in source:
+        if not folder.is_dir():
+            raise ConfigError(f"--source {folder} is no folder", "name the folder with the C++ code of the binaries")
     loader = Loader(root=image or Path("/"))
     project.progress.stage("read symbols")
     after = side(new)
     read_binaries, others = _read(named)
+    words = words_below(source) if source else None
+    guessed = old is None
     if old is None:
         old = known_symbols.closest(symbol for binary in read_binaries for symbol in interface(binary))
         if old is None:
@@ -55,13 +67,14 @@ def link_check(
     project.progress.stage("compare", len(read_binaries))
     checked = []
     for binary in read_binaries:
-        checked.append(check_binary(binary, before, after, loader))
+        checked.append(check_binary(binary, before, after, loader, words))
         project.progress.step(binary.name)
     project.progress.finish()
     return LinkCheck(
         old=before.name,
         new=after.name,
         image=str(image or ""),
+        guessed=guessed,
         binaries=tuple(checked),
         outcomes={binary.file: outcome_of(binary) for binary in checked},
         others=tuple(others),

@@ -9,7 +9,7 @@ from harness.checks.linking.demangled import brief, demangled
 from harness.checks.linking.libtorch import OPENMP, LibTorch, highest, is_api, order
 from harness.checks.linking.loader import LIBTORCH, Loader
 from harness.checks.linking.successors import Successors
-from harness.core.linking import LinkedBinary, LinkNote
+from harness.core.linking import LinkedBinary, LinkNote, SymbolChange
 from harness.core.text import counted
 
 # The interface in C that PyTorch keeps stable for what AOTInductor compiles.
@@ -26,25 +26,29 @@ def uses_libtorch(binary: SharedObject) -> bool:
     return libraries or any(is_api(symbol) for symbol in binary.undefined)
 
 
-def check_binary(binary: SharedObject, old: LibTorch, new: LibTorch, loader: Loader) -> LinkedBinary:
-    """Return what both releases have of what one binary needs."""
+def check_binary(
+    binary: SharedObject, old: LibTorch, new: LibTorch, loader: Loader, source: Collection[str] | None = None
+) -> LinkedBinary:
+    """Return what both releases have of what one binary needs; ``source``: the words of its source code."""
     beside, absent = loader.bring(binary, without=(*old.brings, *new.brings))
     given = frozenset[str]().union(*(library.exported for library in beside))
     needed = binary.undefined - given
     of_torch = {symbol for symbol in needed if symbol in old.exported or symbol in new.exported or is_api(symbol)}
-    missing = {symbol for symbol in of_torch if symbol in old.exported and symbol not in new.exported}
-    nowhere = of_torch - old.exported - new.exported
+    lacked = Successors(new).missing(of_torch - new.exported, source)
+    # What the old release does not have either, in no form, is another library's or another build's.
+    missing = [one for one in lacked if one.symbol in old.exported or one.change is not SymbolChange.GONE]
+    nowhere = {one.symbol for one in lacked} - {one.symbol for one in missing}
     if not absent:  # else a library that is not here may have them
         nowhere |= {symbol for symbol in needed - of_torch if not INTERPRETER.match(symbol)}
     return LinkedBinary(
         file=binary.file,
         uses=len(of_torch),
         stable=bool(of_torch) and all(STABLE.match(symbol) for symbol in of_torch),
-        missing=Successors(new).missing(missing),
+        missing=tuple(missing),
         unresolved=tuple(sorted(demangled(symbol) for symbol in nowhere)),
-        absent=tuple(absent),
+        absent=tuple(name for name in absent if name not in new.needs),
         fits=known_symbols.having(of_torch) if of_torch else (),
-        notes=tuple(_notes(binary, beside, old, new, loader)),
+        notes=(*_notes(binary, beside, old, new, loader), *_strings(binary, of_torch, old, new)),
     )
 
 
@@ -63,7 +67,8 @@ def _notes(
                 kind="run_path",
                 subject=str(folder),
                 text=f"its {'RPATH' if binary.overrides else 'RUNPATH'} brings the LibTorch in {folder}, {before}",
-                what_to_do=f"put {new.name} there, or change it: patchelf --set-rpath DIR {binary.file}",
+                what_to_do=f"put {new.name} there, or change it: patchelf {'--force-rpath ' * binary.overrides}"
+                f"--set-rpath DIR {binary.file}",
             )
     lost = {symbol for symbol in binary.optional if symbol in old.exported and symbol not in new.exported}
     if lost:
@@ -75,6 +80,32 @@ def _notes(
         )
     yield from _duplicates(binary, new)
     yield from _openmp(binary, beside, old, new)
+
+
+def _strings(binary: SharedObject, symbols: Collection[str], old: LibTorch, new: LibTorch) -> Iterator[LinkNote]:
+    texts = [demangled(symbol) for symbol in symbols]
+    newer = any("std::__cxx11" in text for text in texts)
+    if newer == any("std::string" in text for text in texts):  # none, or both
+        return
+    if newer != old.new_strings:
+        yield LinkNote(
+            kind="strings",
+            subject=binary.name,
+            text=f"it has libstdc++'s {_age(newer)} strings and LibTorch {old.name} the {_age(not newer)} ones: it was"
+            " built against another build",
+            what_to_do="name that one's folder with --old",
+        )
+    if newer != new.new_strings:
+        yield LinkNote(
+            kind="strings",
+            subject=binary.name,
+            text=f"it has libstdc++'s {_age(newer)} strings and LibTorch {new.name} the {_age(not newer)} ones",
+            what_to_do=f"compile with -D_GLIBCXX_USE_CXX11_ABI={int(not newer)}, which TORCH_CXX_FLAGS of CMake has",
+        )
+
+
+def _age(newer: bool) -> str:  # noqa: FBT001  an adjective
+    return "newer" if newer else "older"
 
 
 def _duplicates(binary: SharedObject, new: LibTorch) -> Iterator[LinkNote]:
@@ -97,7 +128,7 @@ def _openmp(binary: SharedObject, beside: Sequence[SharedObject], old: LibTorch,
             kind="openmp",
             subject=new.openmp,
             text=f"two OpenMP runtimes in one process, each with its own threads: {own[0]} of the binary and "
-            f"{new.openmp} of LibTorch {new.name}",
+            f"{new.openmp} of LibTorch {new.name}, unless LibTorch is loaded first",
             what_to_do="set OMP_NUM_THREADS for the sum of both, or build the binary without -fopenmp",
         )
     elif old.openmp not in own:

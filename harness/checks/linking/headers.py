@@ -13,6 +13,7 @@ WORD = re.compile(r"[A-Za-z_]\w+")
 # ``get_autocast_##name##_dtype`` in a macro; what is shorter without one of its parts could be anything.
 PASTED = re.compile(r"\w+(?:\s*##\s*\w+)+")
 TELLING = 9
+SOURCES = {".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hh", ".hpp", ".hxx", ".inl", ".ipp"}
 # PyTorch's own, below ``include``; beside them lie those of pybind11 and others.
 FOLDERS = ("ATen", "c10", "caffe2", "torch")
 
@@ -59,6 +60,16 @@ def _patterns(code: str) -> Iterator[str]:
 def _names(symbol: str) -> tuple[str, ...]:
     name, _ = split(canonical(demangled(symbol)))
     return tuple(part.lstrip("~") for part in last_names(name)[-2:])
+
+
+def words_below(folders: Iterable[Path]) -> frozenset[str]:
+    """Return the identifiers in the C and C++ files of some folders."""
+    files = (file for folder in folders for file in sorted(folder.rglob("*")) if file.suffix in SOURCES)
+    return frozenset(
+        word
+        for file in files
+        for word in WORD.findall(COMMENT.sub("", file.read_text(encoding="utf-8", errors="replace")))
+    )
 
 
 def texts_below(include: Path) -> Iterator[str]:

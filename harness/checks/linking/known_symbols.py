@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.checks.linking.demangled import canonical, demangled, split
 from harness.checks.linking.libtorch import LibTorch
 
 NOWHERE = (0, 0, 0)
@@ -75,6 +76,20 @@ def lost_in(symbol: str) -> str:
     exported, _, _ = _masks().get(symbol, NOWHERE)
     places = range(exported.bit_length(), len(known()))
     return known()[places[0]] if exported and places else ""
+
+
+def last_named(name: str) -> str:
+    """Return the first release that neither exports nor declares a function or class of this qualified name.
+
+    Empty where no release ever had it, or the newest one has it.
+    """
+    spelled = [f"{len(part)}{part}" for part in name.split("::")[-2:]]
+    had = 0
+    for symbol, (exported, _, declared) in _masks().items():
+        if all(word in symbol for word in spelled) and split(canonical(demangled(symbol)))[0].endswith(name):
+            had |= exported | declared
+    places = range(had.bit_length(), len(known()))
+    return known()[places[0]] if had and places else ""
 
 
 def write(known: Mapping[str, LibTorch]) -> None:

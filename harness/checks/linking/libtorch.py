@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from harness.artifacts.shared_objects import SharedObject
 
@@ -41,6 +42,12 @@ class LibTorch:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def new_strings(self) -> bool:
+        """Whether its interface has libstdc++'s newer strings (``_GLIBCXX_USE_CXX11_ABI=1``)."""
+        newer, older = (sum(text in symbol for symbol in self.exported) for text in ("RKNSt7__cxx11", "RKSs"))
+        return newer > older
+
+    @property
     def openmp(self) -> str:
         """The OpenMP runtime that it loads; empty where it needs none."""
         return next((name for name in (*self.brings, *self.needs) if OPENMP.match(name)), "")
@@ -60,7 +67,7 @@ def of_libraries(
     ``std::vector<at::Tensor>`` has it compiled in. Those of CUDA's libraries are thousands of kernels.
     """
     libraries = tuple(libraries)
-    brings = tuple(sorted({library.name for library in libraries}))
+    brings = tuple(sorted({name for library in libraries for name in (library.name, Path(library.file).name)}))
     defined = {symbol for library in libraries for symbol in library.strong if not INNER.match(symbol)}
     inline = {
         symbol

@@ -1,16 +1,21 @@
 """Finds what the dynamic loader would bring with a binary: its libraries, and the folders it looks in."""
 
+import functools
 import platform
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.artifacts.shared_objects import SharedObject, is_elf, read_file
 from harness.core.errors import ConfigError
+from harness.machine.files import text_of
 
 # ld.so(8): after RPATH, LD_LIBRARY_PATH and RUNPATH those of ld.so.conf and the trusted ones.
 SYSTEM = ("lib/{triple}", "usr/lib/{triple}", "lib64", "usr/lib64", "lib", "usr/lib", "usr/local/lib")
 LIBTORCH = "libtorch_cpu.so"
+# The parts of a path, those of links included; a circle of links ends here.
+MOST_STEPS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,13 +64,48 @@ class Loader:
 
     def _place(self, name: str, user: SharedObject | None) -> Path | None:
         if "/" in name:
-            return found if (found := self.root / name.lstrip("/")).is_file() else None
+            return found if is_elf(found := self._followed(self.root / name.lstrip("/"))) else None
         own = [*self.run_path(user), Path(user.file).parent] if user is not None else []
-        return next((found for folder in (*own, *self._system()) if is_elf(found := folder / name)), None)
+        places = (self._followed(folder / name) for folder in (*own, *self._system))
+        return next((place for place in places if is_elf(place)), None)
 
-    def _system(self) -> Iterator[Path]:
+    @functools.cached_property
+    def _system(self) -> tuple[Path, ...]:
         triple = f"{platform.machine()}-linux-gnu"
-        yield from (self.root / folder.format(triple=triple) for folder in SYSTEM)
+        own = self._configured(self.root / "etc" / "ld.so.conf")
+        return (*own, *(self.root / folder.format(triple=triple) for folder in SYSTEM))
+
+    def _configured(self, file: Path) -> Iterator[Path]:
+        """Yield the folders that ``ld.so.conf`` names, and the files that it includes."""
+        for line in text_of(self._followed(file)).splitlines():
+            words = line.partition("#")[0].split()
+            if words[:1] == ["include"]:
+                for pattern in words[1:]:
+                    for included in sorted(
+                        self.root.glob(str(file.parent.relative_to(self.root) / pattern).lstrip("/"))
+                    ):
+                        yield from self._configured(included)
+            else:
+                yield from (self.root / word.lstrip("/") for word in words)
+
+    def _followed(self, path: Path) -> Path:
+        """Follow links as a process does whose root this is: an absolute one stays below it."""
+        if self.root == Path("/") or not path.is_relative_to(self.root):
+            return path
+        place, waiting = self.root, deque(path.relative_to(self.root).parts)
+        for _ in range(MOST_STEPS):
+            if not waiting:
+                break
+            part = waiting.popleft()
+            if part == "..":
+                place = place.parent if place != self.root else place
+            elif (place / part).is_symlink():
+                target = (place / part).readlink()
+                place = self.root if target.is_absolute() else place
+                waiting.extendleft(reversed(target.parts[target.is_absolute() :]))
+            else:
+                place /= part
+        return place
 
 
 def binaries_in(named: Sequence[Path]) -> Iterator[tuple[Path, bool]]:

@@ -1,7 +1,7 @@
 """What a release exports in place of a symbol that it lacks."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.checks.linking import known_symbols
@@ -33,18 +33,24 @@ class Successors:
     def __init__(self, new: LibTorch) -> None:
         self._new = new
 
-    def missing(self, symbols: Iterable[str]) -> tuple[MissingSymbol, ...]:
-        """Return what becomes of each of the symbols that the new release lacks, the gravest first."""
-        found = [self._of(symbol) for symbol in symbols]
+    def missing(self, symbols: Iterable[str], source: Collection[str] | None = None) -> tuple[MissingSymbol, ...]:
+        """Return what becomes of each of the symbols that the new release lacks, the gravest first.
+
+        Args:
+            source: the words of the code that needs them, None where it is not known.
+        """
+        found = [self._of(symbol, source) for symbol in symbols]
         order = list(SymbolChange)
         return tuple(sorted(found, key=lambda one: (-order.index(one.change), one.text)))
 
-    def _of(self, symbol: str) -> MissingSymbol:
+    def _of(self, symbol: str, source: Collection[str] | None) -> MissingSymbol:
         text = demangled(symbol)
         change, successors = self._successors(text)
         if change in (SymbolChange.GONE, SymbolChange.MOVED) and self._new.declares(symbol):
             change, successors = SymbolChange.DECLARED, ()
+        parts = last_names(split(canonical(text))[0])
         return MissingSymbol(
+            in_source=None if source is None or not parts else parts[-1].lstrip("~") in source,
             symbol=symbol,
             text=text,
             change=change,

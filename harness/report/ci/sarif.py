@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import quote
 
 from harness import __version__
+from harness.core.compiling import BrokenApi, CompileCheck, CompilerError
 from harness.core.linking import LinkCheck
 from harness.core.outcome import Decision, Status
 from harness.core.prediction import InspectedFile, Inspection, StaticFinding, StaticVerdict, Weight
@@ -21,7 +22,7 @@ from harness.report.ci.checks import declared, file_and_line
 from harness.report.json.text import json_text
 from harness.report.words.phrases import NO_REASON
 from harness.report.words.summary import headline
-from harness.verdict.linking import COMPILES_AGAIN
+from harness.verdict.linking import compiles_again
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {Weight.STOPS: "error", Weight.DOUBT: "warning", Weight.WARNING: "warning", Weight.NOTE: "note"}
@@ -31,7 +32,7 @@ NAMED, MOST_LOCATIONS = 5, 20
 DECISION = "decision"
 # Code scanning refuses a result that lies nowhere: what no file of it declares stands here.
 ELSEWHERE = {"physicalLocation": {"artifactLocation": {"uri": "pyproject.toml"}, "region": {"startLine": 1}}}
-UNREADABLE, NOT_JUDGED, UNRESOLVED = "unreadable", "not_torchscript", "unresolved"
+UNREADABLE, NOT_JUDGED, UNRESOLVED, BREAKS = "unreadable", "not_torchscript", "unresolved", "breaks"
 
 
 def render_sarif(inspection: Inspection, *, most_results: int = MOST_RESULTS) -> str:
@@ -73,7 +74,7 @@ def render_link_sarif(check: LinkCheck, *, most_results: int = MOST_RESULTS) -> 
         _in_file(
             binary.file,
             missing.change.name.lower(),
-            "warning" if missing.change in COMPILES_AGAIN else "error",
+            "warning" if compiles_again(missing) else "error",
             f"LibTorch {check.new} does not export {missing.text}: {missing.change}"
             + "".join(f"; it has {successor}" for successor in missing.successors),
             fingerprint=missing.symbol,
@@ -94,6 +95,26 @@ def render_link_sarif(check: LinkCheck, *, most_results: int = MOST_RESULTS) -> 
     ]
     left_out = len(results[most_results:])
     return _log(results[:most_results], [_notified(left_out)] if left_out else [])
+
+
+def render_compile_sarif(check: CompileCheck, *, most_results: int = MOST_RESULTS) -> str:
+    """Return the log of a check of sources, ending with a newline: a result for each place that breaks."""
+    results = [
+        {
+            **_in_file(
+                error.file, BREAKS, "error", _compiler_words(broken, error), fingerprint=f"{broken.api}:{error.line}"
+            ),
+            "locations": [_declared(f"{error.file}:{error.line}")],
+        }
+        for broken in check.broken
+        for error in broken.errors
+    ]
+    left_out = len(results[most_results:])
+    return _log(results[:most_results], [_notified(left_out)] if left_out else [])
+
+
+def _compiler_words(broken: BrokenApi, error: CompilerError) -> str:
+    return f"{error.message}" + (f"; write {broken.change.write}" if broken.change is not None else "")
 
 
 def _in_file(file: str, rule: str, level: str, text: str, *, fingerprint: str) -> dict[str, object]:

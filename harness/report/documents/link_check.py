@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.checks.linking.demangled import brief, split
+from harness.checks.linking.demangled import brief, last_names, split
 from harness.core.linking import LinkCheck, LinkedBinary, LinkNote, LinkOutcome, MissingSymbol, SymbolChange
 from harness.core.text import counted
 from harness.report.document import (
@@ -23,6 +23,7 @@ from harness.report.document import (
     facts,
     placed,
 )
+from harness.verdict.linking import compiles_again, is_enough
 
 TONES = {
     LinkOutcome.LINKS: GOOD,
@@ -40,10 +41,14 @@ ADVICE = {
     SymbolChange.OTHER_ABI: "compile again: the source reads the same in both",
     SymbolChange.DECLARED: "compile again: most likely inline since, else the compiler or the linker says so",
     SymbolChange.ADDED_PARAMETERS: "compile again: most of what PyTorch adds has a default, else the compiler says so",
-    SymbolChange.OTHER_PARAMETERS: f"write the other parameters, {MACRO}",
+    SymbolChange.OTHER_PARAMETERS: f"write the other parameters where your code names it, {MACRO}",
     SymbolChange.MOVED: f"write the other name, {MACRO}",
-    SymbolChange.GONE: "do without it in the new release",
+    SymbolChange.GONE: "do without it in the new release, where your code names it",
 }
+IN_LIBTORCH = (
+    "some may be needed by LibTorch's own inlined code, which changes when you compile again: look for them in your"
+    " source, or give it with --source"
+)
 MOST_ROWS = 12
 
 
@@ -56,13 +61,14 @@ def link_document(check: LinkCheck) -> Document:
         title=f"Link check: LibTorch {check.old} to {check.new}",
         verdict=Verdict(means=_summary(check)),
         full="--format json",
-        old=check.old,
-        new=check.new,
         parts=(
             Part(
                 title="Binaries",
                 blocks=(
                     Table(heads=heads, rows=rows, numbers=(2, 3), noun="binary"),
+                    *facts(
+                        [("old release", f"{check.old}, which has most of what they need")] if check.guessed else []
+                    ),
                     *facts([("also read", _others(check))], MORE),
                 ),
             ),
@@ -104,7 +110,7 @@ def _row(binary: LinkedBinary, check: LinkCheck) -> Row:
 
 def _fits(binary: LinkedBinary) -> str:
     if not binary.fits:
-        return "no known release"
+        return "no known release" if binary.uses else "-"
     first, last = binary.fits[0], binary.fits[-1]
     return first if first == last else f"{first} to {last}"
 
@@ -116,7 +122,7 @@ def _binary(binary: LinkedBinary, check: LinkCheck) -> Part:
         word=str(outcome),
         tone=TONES[outcome],
         blocks=(
-            *_because(binary, outcome),
+            *_because(binary, check),
             *_missing(binary),
             *facts(
                 [("needs too", ", ".join(brief(text) for text in binary.unresolved[:MOST_ROWS]))]
@@ -129,18 +135,30 @@ def _binary(binary: LinkedBinary, check: LinkCheck) -> Part:
     )
 
 
-def _because(binary: LinkedBinary, outcome: LinkOutcome) -> Iterator[Fact]:
+def _because(binary: LinkedBinary, check: LinkCheck) -> Iterator[Fact]:
+    outcome = check.outcomes[binary.file]
     if outcome is LinkOutcome.LINKS:
-        yield Fact("but" if not binary.stable else "because", STABLE if binary.stable else LAYOUT)
+        yield Fact("because", STABLE) if binary.stable else Fact("but", LAYOUT, MORE if is_enough(binary, check) else 0)
     if outcome is LinkOutcome.UNRESOLVED:
         yield Fact("because", "something that it needs is neither in LibTorch nor in a library that is here")
 
 
-def _missing(binary: LinkedBinary) -> Iterator[Part]:
+def _missing(binary: LinkedBinary) -> Iterator[Block]:
     for change in reversed(SymbolChange):
         lost = [missing for missing in binary.missing if missing.change is change]
         if lost:
-            yield Part(title=f"{len(lost)} {change}", detail=ADVICE[change], blocks=tuple(_symbols(lost, change)))
+            advice = Fact("do", ADVICE[change])
+            yield Part(title=f"{len(lost)} {change}", blocks=(advice, *_symbols(lost, change)))
+    asked = [missing for missing in binary.missing if not compiles_again(missing)]
+    if asked and asked[0].in_source is None:
+        names = sorted({name for missing in asked for name in last_names(split(missing.text)[0])[-1:]})
+        yield Fact("but", IN_LIBTORCH)
+        yield Fact("look", f"grep -rnwE '{'|'.join(names)}' SOURCE", form="command")
+    others = [missing for missing in binary.missing if missing.in_source is False]
+    if others:
+        yield Fact(
+            "not yours", f"{counted(len(others), 'symbol')} your code does not name: LibTorch's inlined code needs them"
+        )
 
 
 def _symbols(lost: Sequence[MissingSymbol], change: SymbolChange) -> Iterator[Block]:

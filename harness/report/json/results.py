@@ -10,6 +10,7 @@ import msgspec
 from harness import __version__
 from harness.checks.migration.readiness import by_owner, unlocked
 from harness.core.cache import Cache, CacheCleaning
+from harness.core.compiling import CompileCheck
 from harness.core.errors import RunDirError
 from harness.core.fleet import FleetPlan, FleetReport
 from harness.core.golden import GoldenStatus, Review
@@ -63,6 +64,11 @@ def dump_status(status: GoldenStatus) -> str:
 def dump_inspection(inspection: Inspection) -> str:
     """Return everything that was read of files and said about them."""
     return _dump(exit_code=int(exit_code(inspection)), **msgspec.to_builtins(inspection))
+
+
+def dump_compile_check(check: CompileCheck) -> str:
+    """Return what became of each source, and what is broken."""
+    return _dump(exit_code=int(exit_code(check)), **msgspec.to_builtins(check))
 
 
 def dump_link_check(check: LinkCheck) -> str:

@@ -1,5 +1,6 @@
 """A scratch project in which the commands of the pages run: small models, files, a finished run, and what they name."""
 
+import json
 import os
 import re
 import shutil
@@ -37,7 +38,7 @@ FIRST: Mapping[str, tuple[tuple[str, ...], ...]] = {
     r".*--artifacts bundles.*": (("pack", "--old", "2.1.2", "--artifacts", "models", "--into", "bundles"),),
 }
 """By pattern of the words what has to be done before."""
-READING = ("", "completion", "doctor", "env", "gate", "inspect", "link-check", "report")
+READING = ("", "completion", "doctor", "env", "gate", "inspect", "link-check", "compile-check", "report")
 """Verbs that write nothing into the project."""
 
 
@@ -155,6 +156,12 @@ def make_scratch(folder: Path, old_python: str, new_python: str) -> Scratch:
         command = ["g++", "-std=c++17", "-shared", "-fPIC", "-x", "c++", "-", "-o", str(folder / binary)]
         subprocess.run(command, input=SERVER.encode(), check=True)
     (folder / "rootfs").mkdir()
+    (folder / "src").mkdir()
+    (folder / "include").mkdir()
+    (folder / "src" / "server.cpp").write_text("#include <c10/macros/Macros.h>\nint main() { return 0; }\n")
+    includes = next(Path(old_python).parents[1].glob("lib/python*/site-packages/torch/include"))
+    entry = {"directory": str(folder), "file": "src/server.cpp", "command": f"g++ -I{includes} -c src/server.cpp"}
+    (folder / "build" / "compile_commands.json").write_text(json.dumps([entry]))
     (folder / "reports" / "matrix").mkdir(parents=True)
     (folder / "reports" / "matrix" / "matrix.json").write_text(dump_matrix(mixed(), judge_matrix(mixed())))
     scratch = Scratch(

@@ -24,6 +24,7 @@ import pytest
 
 from harness.cli.parser import parser
 from harness.core.cache import CacheCleaning
+from harness.core.compiling import ApiChange, BrokenApi, CompileCheck, CompiledUnit, CompileOutcome, CompilerError
 from harness.core.fleet import FleetReport
 from harness.core.archive import ArchiveFacts, ArchiveFormat, ArchiveProblem, CodePlace
 from harness.core.releases import ReleaseResult, Conclusion, Ending, FirstBad, ReleaseAnswer
@@ -41,12 +42,13 @@ from harness.report.ci.comment import render_comment
 from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit
 from harness.report.ci.openmetrics import render_openmetrics
-from harness.report.ci.sarif import render_link_sarif, render_run_sarif, render_sarif
+from harness.report.ci.sarif import render_compile_sarif, render_link_sarif, render_run_sarif, render_sarif
 from harness.report.ci.spreadsheet import render_csv, render_owners_csv
 from harness.report.json.report import dump_report
 from harness.report.json.results import (
     dump_cache,
     dump_checkup,
+    dump_compile_check,
     dump_first_bad,
     dump_fleet,
     dump_inspection,
@@ -60,6 +62,7 @@ from tests.unit.builders import caches
 from harness.report.formats import (
     CACHE,
     CACHE_CLEANING,
+    COMPILE_CHECK,
     CHECKUP,
     FIRST_BAD,
     FLEET,
@@ -172,6 +175,22 @@ def link_check() -> LinkCheck:
         outcomes=outcomes,
         others=NAMES,
         notes=binaries[0].notes,
+    )
+
+
+def compile_check() -> CompileCheck:
+    """Return sources whose every text is hostile."""
+    errors = tuple(CompilerError(file=name, line=3, message=name, api=name) for name in NAMES)
+    change = ApiChange(api=NAMES[0], since=NAMES[1], write=NAMES[2], example=NAMES[0], before=NAMES[1], source=NAMES[2])
+    return CompileCheck(
+        new=NAMES[0],
+        standard=17,
+        units=tuple(CompiledUnit(file=name, before=errors, after=errors, why=name) for name in NAMES),
+        broken=tuple(
+            BrokenApi(api=name, errors=errors, units=NAMES, since=name, change=change, verified=True) for name in NAMES
+        ),
+        outcomes=dict.fromkeys(NAMES, CompileOutcome.BREAKS),
+        stopped=NAMES,
     )
 
 
@@ -380,6 +399,11 @@ FORMATS: dict[tuple[str, str], Format] = {
     ("link-check", "json"): Format(lambda: dump_link_check(link_check()), _json_texts, raw=True),
     ("link-check", "markdown"): Format(_shown(LINK_CHECK, "markdown", link_check), _markdown),
     ("link-check", "sarif"): Format(lambda: render_link_sarif(link_check()), _sarif),
+    ("compile-check", "console"): Format(_shown(COMPILE_CHECK, "console", compile_check), shown=()),
+    ("compile-check", "html"): Format(_shown(COMPILE_CHECK, "html", compile_check), _page),
+    ("compile-check", "json"): Format(lambda: dump_compile_check(compile_check()), _json_texts, raw=True),
+    ("compile-check", "markdown"): Format(_shown(COMPILE_CHECK, "markdown", compile_check), _markdown),
+    ("compile-check", "sarif"): Format(lambda: render_compile_sarif(compile_check()), _sarif),
     ("doctor", "console"): Format(_shown(CHECKUP, "console", checkup), shown=()),
     ("doctor", "json"): Format(lambda: dump_checkup(checkup()), _json_texts, raw=True),
     ("matrix", "console"): Format(_shown(MATRIX, "console", hostile_matrix), shown=()),

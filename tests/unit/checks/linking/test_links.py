@@ -11,6 +11,7 @@ import pytest
 from harness.apps.link_check.link_check import side
 from harness.artifacts.shared_objects import read_file
 from harness.checks.linking.check import check_binary, check_image
+from harness.checks.linking.headers import words_below
 from harness.checks.linking.libtorch import LibTorch
 from harness.checks.linking.loader import Loader
 from harness.core.linking import LinkedBinary, LinkOutcome, SymbolChange
@@ -33,6 +34,8 @@ int inlined(int);
 int two_of_a_macro(int);
 int hidden(int);
 int kept(int);
+extern int names[3];
+extern int table[3];
 int moved(c10::Device*);
 }}
 """
@@ -44,6 +47,7 @@ NEW = (
     .replace("int first();", "int first(bool);")
     .replace("by_value(std::string)", "by_value(const std::string&)")
     .replace("int scale(int);", "int scale(double);")
+    .replace("extern int table[3];\n", "")
     .replace("int dropped(int);\nint inlined(int);\nint two_of_a_macro(int);\n", "")
     .replace("int hidden(int);", '__attribute__((visibility("hidden"))) int hidden(int);')
     .replace("int moved(c10::Device*);\n}}", "}}\nnamespace torch { namespace stable { int moved(c10::Device*); }}\n")
@@ -64,6 +68,7 @@ def _defined(header: str) -> str:
                 lines.append(f"int {space}::{part[part.index('int ', part.rfind('{') + 1) + 4 :]} {{ return 1; }}")
     lines.append("torch::jit::Module::~Module() {}" if "virtual" in header else "")
     lines.append("void torch::jit::Module::run() {}")
+    lines += [f"int torch::jit::{name}[3];" for name in ("names", "table") if f"extern int {name}" in header]
     return "\n".join(lines)
 
 
@@ -152,8 +157,48 @@ def test_another_string_abi_asks_for_no_change_of_the_source(
 ) -> None:
     server = _server(compiled, "optional", PLANTED["optional"][0])
     checked = _checked(server, releases, "old strings")
+    assert [(note.kind, "-D_GLIBCXX_USE_CXX11_ABI=0" in note.what_to_do) for note in checked.notes] == [
+        ("strings", True)
+    ]
     assert [missing.change for missing in checked.missing] == [SymbolChange.OTHER_ABI]
     assert outcome_of(_checked(server, {**releases, "new": releases["old"]})) is LinkOutcome.LINKS
+
+
+def test_data_that_an_executable_has_copied_is_needed_of_the_library(
+    compiled: Compile, releases: Mapping[str, LibTorch]
+) -> None:
+    """Without -fPIC the compiler gives it a place in the executable, where it looks as if it were defined there."""
+    folder = compiled("old/lib/libtorch_cpu.so", "", "-shared").parent
+    body = "int main() {{ return torch::jit::{}; }}"
+    flags = ("-fno-pic", "-no-pie", f"-L{folder}", "-l:libtorch_cpu.so")
+    for name, change in (("table", [SymbolChange.GONE]), ("names", [])):
+        file = compiled(f"servers/copies_{name}", OLD + body.format(f"{name}[0]"), *flags)
+        checked = _checked(file, releases)
+        assert (checked.uses, [missing.change for missing in checked.missing]) == (1, change)
+        assert checked.notes == ()
+
+
+def test_what_the_source_does_not_name_asks_for_no_change_of_it(
+    compiled: Compile, releases: Mapping[str, LibTorch], tmp_path: Path
+) -> None:
+    file = _server(compiled, "dropped", PLANTED["dropped"][0])
+    (tmp_path / "server.cpp").write_text("// dropped\nint main() { return kept(1); }\n")
+    read = read_file(file), releases["old"], releases["new"], Loader(root=Path("/"))
+    named = words_below([tmp_path])
+    assert outcome_of(check_binary(*read, named)) is LinkOutcome.RECOMPILE
+    (tmp_path / "more.hpp").write_text("inline int more() { return torch::jit::dropped(1); }\n")
+    assert outcome_of(check_binary(*read, words_below([tmp_path]))) is LinkOutcome.CHANGE_SOURCE
+    assert outcome_of(check_binary(*read)) is LinkOutcome.CHANGE_SOURCE
+
+
+def test_a_binary_of_another_build_is_told_so(compiled: Compile, releases: Mapping[str, LibTorch]) -> None:
+    """LibTorch's zip with the newer strings, where the registry's wheel had the older ones."""
+    server = read_file(_server(compiled, "optional", PLANTED["optional"][0]))
+    checked = check_binary(server, releases["old strings"], releases["new"], Loader(root=Path("/")))
+    assert [missing.change for missing in checked.missing] == [SymbolChange.OTHER_ABI]
+    assert checked.unresolved == ()
+    assert [note.kind for note in checked.notes] == ["strings"]
+    assert "newer strings" in checked.notes[0].text
 
 
 def test_a_vtable_that_is_gone_is_told_as_one(compiled: Compile, releases: Mapping[str, LibTorch]) -> None:
@@ -187,6 +232,7 @@ def test_a_library_that_is_not_here_may_have_it(compiled: Compile, releases: Map
     file = _server(compiled, "absent", body, f"-L{other.parent}", "-lplugin")
     checked = _checked(file, releases)
     assert (checked.unresolved, checked.absent) == ((), ("libplugin.so",))
+    assert outcome_of(checked) is LinkOutcome.UNRESOLVED
     shutil.copy(other, file.parent / "libplugin.so")
     assert _checked(file, releases).absent == ()
     (file.parent / "libplugin.so").unlink()
@@ -249,6 +295,37 @@ def test_a_runtime_that_is_too_old_stops_the_process(compiled: Compile, releases
     assert "GLIBCXX_3.4.30" in note.text
     assert "GLIBCXX_3.4.19" in note.text
     assert check_image(old, replace(new, versions={"GLIBCXX": "3.4.9"}), Loader(root=root)) == ()
+
+
+def test_a_library_of_an_image_is_found_as_its_own_loader_finds_it(
+    compiled: Compile, releases: Mapping[str, LibTorch], tmp_path: Path
+) -> None:
+    """An absolute link leads within the image, not to this machine's files; folders come from ld.so.conf too."""
+    plugin = compiled(
+        "plugins/libplugin.so", "int of_a_plugin(int) { return 1; }", "-shared", "-Wl,-soname,libplugin.so"
+    )
+    body = "extern int of_a_plugin(int); return of_a_plugin(1) + torch::jit::kept(1);"
+    server = read_file(_server(compiled, "in_an_image", body, f"-L{plugin.parent}", "-lplugin"))
+
+    def absent() -> tuple[str, ...]:
+        return check_binary(server, releases["old"], releases["new"], Loader(root=tmp_path)).absent
+
+    (tmp_path / "opt" / "plugins").mkdir(parents=True)
+    (tmp_path / "usr" / "lib").mkdir(parents=True)
+    (tmp_path / "usr" / "lib" / "libplugin.so").symlink_to(plugin)
+    assert "libplugin.so" in absent()
+    (tmp_path / "usr" / "lib" / "libplugin.so").unlink()
+    (tmp_path / "usr" / "lib" / "libplugin.so").symlink_to("/opt/plugins/libplugin.so.1")
+    assert "libplugin.so" in absent()
+    shutil.copy(plugin, tmp_path / "opt" / "plugins" / "libplugin.so.1")
+    assert "libplugin.so" not in absent()
+    (tmp_path / "usr" / "lib" / "libplugin.so").unlink()
+    (tmp_path / "opt" / "plugins" / "libplugin.so.1").rename(tmp_path / "opt" / "plugins" / "libplugin.so")
+    assert "libplugin.so" in absent()
+    (tmp_path / "etc" / "ld.so.conf.d").mkdir(parents=True)
+    (tmp_path / "etc" / "ld.so.conf").write_text("include ld.so.conf.d/*.conf\n")
+    (tmp_path / "etc" / "ld.so.conf.d" / "plugins.conf").write_text("# ours\n/opt/plugins\n")
+    assert "libplugin.so" not in absent()
 
 
 def test_another_major_version_of_a_library_is_told(releases: Mapping[str, LibTorch]) -> None:

@@ -1,0 +1,1 @@
+"""Whether a server's sources compile against another LibTorch."""

@@ -1,0 +1,1 @@
+"""Whether sources compile against the headers of another LibTorch."""

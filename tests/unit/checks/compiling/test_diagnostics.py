@@ -1,0 +1,52 @@
+"""What an error of a compiler is about, as gcc 12 and clang 14 word it in the C locale."""
+
+import pytest
+
+from harness.checks.compiling.diagnostics import api_of, errors_in
+
+GCC = {
+    "'is_enabled' is not a member of 'at::autocast'": "at::autocast::is_enabled",
+    "'class c10::Storage' has no member named 'data_ptr'": "c10::Storage::data_ptr",
+    "'using Module = struct torch::jit::Module' {aka 'struct torch::jit::Module'} has no member named 'old'": (
+        "torch::jit::Module::old"
+    ),
+    "'variant' in namespace 'c10' does not name a template type": "c10::variant",
+    "'optional' in namespace 'c10' does not name a template type": "c10::optional",
+    "'C10_UNUSED' does not name a type": "C10_UNUSED",
+    "'load' was not declared in this scope": "load",
+    "c10/util/variant.h: No such file or directory": "c10/util/variant.h",
+    "no matching function for call to 'torch::jit::load(int)'": "torch::jit::load",
+    "too few arguments to function 'int at::parse(int, bool)'": "at::parse",
+    "use of deleted function 'at::Tensor::Tensor(int)'": "at::Tensor::Tensor",
+    "expected ';' before 'x'": "",
+}
+CLANG = {
+    "no member named 'is_enabled' in namespace 'at::autocast'": "at::autocast::is_enabled",
+    "no member named 'data_ptr' in 'c10::Storage'": "c10::Storage::data_ptr",
+    "no template named 'variant' in namespace 'c10'": "c10::variant",
+    "use of undeclared identifier 'load'": "load",
+    "unknown type name 'C10_UNUSED'": "C10_UNUSED",
+    "no matching function for call to 'load'": "load",
+    "'c10/util/variant.h' file not found": "c10/util/variant.h",
+}
+
+
+@pytest.mark.parametrize(("message", "api"), [*GCC.items(), *CLANG.items()])
+def test_an_error_names_what_it_is_about(message: str, api: str) -> None:
+    assert api_of(message) == api
+
+
+def test_of_a_line_the_first_error_counts_and_in_a_template_who_asked_for_it() -> None:
+    text = """/src/a.cpp: In function 'int f()':
+/src/a.cpp:7:3: error: 'x' was not declared in this scope
+/src/a.cpp:7:9: error: 'y' was not declared in this scope
+/torch/b.h: In instantiation of 'void g() [with T = int]':
+/src/a.cpp:9:4:   required from here
+/torch/b.h:3:1: error: 'struct A' has no member named 'z'
+/src/a.cpp:1:10: fatal error: c10/gone.h: No such file or directory
+"""
+    assert [(error.file, error.line, error.api) for error in errors_in(text)] == [
+        ("/src/a.cpp", 7, "x"),
+        ("/src/a.cpp", 9, "A::z"),
+        ("/src/a.cpp", 1, "c10/gone.h"),
+    ]
