@@ -31,7 +31,8 @@ def become_nox() -> None:
         if importlib.util.find_spec("ensurepip") is None:
             print("error: this Python has no ensurepip; on Debian: apt-get install python3-venv", file=sys.stderr)
             sys.exit(2)
-        print("preparing .venv with nox and uv", file=sys.stderr, flush=True)
+        text = "making .venv and installing nox and uv there with pip, once; about half a minute"
+        print(text, file=sys.stderr, flush=True)
         venv.create(home, with_pip=True, clear=True)
         pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
         subprocess.run([*pip, *PYPROJECT["dependency-groups"]["dev"]], check=True)

@@ -270,11 +270,6 @@ class Project:
         return self.reports if self.out is not None else self.reports / ANSWERS
 
     @property
-    def out_again(self) -> str:
-        """The words that a command for the same folder of runs ends with; empty where ``--out`` was not given."""
-        return "" if self.out is None else f" --out {shlex.quote(self.out)}"
-
-    @property
     def waivers_path(self) -> Path:
         return self.folder / "golden" / "waivers.toml"
 

@@ -2,4 +2,4 @@ import torch
 
 
 def inputs():
-    return (torch.randn(4, 16),)
+    return {"four": (torch.randn(4, 16),), "seven": (torch.randn(7, 16),)}

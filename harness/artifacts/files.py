@@ -160,12 +160,22 @@ def _is_run(folder: Path) -> bool:
     return named and os.path.isdir(folder / PROBES)  # noqa: PTH112  as above
 
 
+def others_in(names: Sequence[str]) -> list[str]:
+    """Return the files in the folders among ``names`` that ``find_files`` leaves out, requests aside."""
+    below = (path for name in names if os.path.isdir(name) for path in _walked(name, []))  # noqa: PTH112  as above
+    return [path for path in below if Path(path).suffix.lower() not in SUFFIXES and not is_request_file(path)]
+
+
 def _below(folder: str) -> Iterator[str]:
     refused: list[str] = []
+    yield from (path for path in _walked(folder, refused) if Path(path).suffix.lower() in SUFFIXES)
+    yield from refused
+
+
+def _walked(folder: str, refused: list[str]) -> Iterator[str]:
     for root, folders, names in os.walk(folder, onerror=lambda error: refused.append(str(error.filename))):
         folders[:] = [name for name in folders if not name.startswith(".") and not _is_run(Path(root) / name)]
-        yield from (str(Path(root) / name) for name in names if Path(name).suffix.lower() in SUFFIXES)
-    yield from refused
+        yield from (str(Path(root) / name) for name in names)
 
 
 def is_request_file(path: str) -> bool:

@@ -31,7 +31,7 @@ class Dimension:
         argument: path, e.g. ``input[0]``.
         axis: of a tensor; None where the argument is a plain value.
         taken: the size or value that it was converted with.
-        asked: the others that requests have.
+        asked: the others that requests have; where none has another one, that with which TorchScript was called too.
     """
 
     argument: str
@@ -193,6 +193,7 @@ class MigratedModel(MigratedArtifact):
     Attributes:
         source: ``file:line`` of the exported code, of the node that is not convertible; ``code``: that line.
         example: the input set that it was converted with.
+        program: the ``.pt2`` that was written, relative to the folder of the results; empty where there is none.
         steps: what was tried, in order.
         costs: of the package, where it was timed.
         rewritten_by: the rewrite after which a program answers every request; ``rewritten_outcome``: what it comes to;
@@ -206,6 +207,7 @@ class MigratedModel(MigratedArtifact):
     source: str = ""
     code: str = ""
     example: str = ""
+    program: str = ""
     dimensions: tuple[Dimension, ...] = ()
     steps: tuple[Step, ...] = ()
     costs: tuple[Cost, ...] = ()

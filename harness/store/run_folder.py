@@ -108,13 +108,17 @@ class RunDir:
         return cls(path)._locked()  # noqa: SLF001  its own class
 
     @classmethod
-    def open(cls, reports: Path, name: str, *, trusted: bool = False) -> "RunDir":
-        """Open and lock an existing run, by path or by name under ``reports``; ``last`` is the newest.
+    def open(cls, reports: Path, name: str, *, search: str = "", trusted: bool = False) -> "RunDir":
+        """Open and lock an existing run, by path or by name under ``reports``; ``last`` is the newest of ``search``.
+
+        ``search``: ``bisect`` or ``mitigate``; empty: a run that judges.
 
         Raises:
             SelectionError: there is no such run.
             RunDirError: it is somebody else's and not ``trusted``, see ``require_own``.
         """
+        if name == LAST:
+            name = next((run.name for run in reversed(_runs_in(reports)) if RunDir(run).search == search), name)
         folder = find_run(reports, name)
         if not trusted:
             require_own(folder)

@@ -28,7 +28,7 @@ from harness.core.verdict import Cause, CellVerdict, Finding, Mitigation
 from harness.serving.scenarios import TIMING
 from harness.serving.settings.differences import DIFFERS
 from harness.serving.settings.mitigations import shows
-from harness.verdict.commands import bisect_command, is_red, more_command, rerun_of_cause
+from harness.verdict.commands import bisect_command, is_red, more_command, rerun_of_cause, waive_command
 from harness.verdict.counting import is_over
 from harness.verdict.latency import common_words, is_shared
 from harness.verdict.prediction import deciding
@@ -528,3 +528,6 @@ def _commands(key: Key, items: Sequence[_Red], report: RunReport) -> Iterator[tu
     bisect = next((command for item in items if (command := bisect_command(report, item.cell))), "")
     if bisect and not any(explained.by == "bisect" for item in items for explained in item.explained):
         yield "bisect", bisect
+    first = items[0]
+    if first.status is Status.FAIL and first.finding is not None and first.finding.kind in ANSWERS:
+        yield "accept", waive_command(report, key.id, first.cell.cell)

@@ -48,6 +48,12 @@ def more_command(report: RunReport) -> str:
     return shlex.join([*program, "compat", "--resume", run, "--more", MORE])
 
 
+def waive_command(report: RunReport, cause: str, cell: str) -> str:
+    """Return the command that waives a cause, once NAME and TEXT are what they stand for."""
+    program, run, _ = _rerun_words(report, cell)
+    return shlex.join([*program, "waivers", "add", run, "--cause", cause, "--owner", "NAME", "--reason", "TEXT"])
+
+
 def bisect_command(report: RunReport, cell: CellVerdict) -> str:
     """Return the command that looks for the operator; empty where there is none to find, or no old release to ask."""
     kinds = FINDABLE if cell.scenario in ("alone", "latency") else FINDABLE_BESIDE

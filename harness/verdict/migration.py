@@ -4,18 +4,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from harness.artifacts.tensors.decode import DecodeError
 from harness.checks.migration.compilation import not_compiled
 from harness.checks.migration.conversion_rewrites import (
+    BATCH_OF_ONE,
     BUSY,
     LISTS,
+    ONE_BATCH,
     SERVED_BADLY,
     best_refusal,
     price_words,
     rewritten_words,
 )
 from harness.checks.migration.deprecation import line_of
-from harness.checks.migration.dimensions import differing, fixed_dimensions, taken, varies
+from harness.checks.migration.dimensions import differing, fixed_dimensions, sizes_of, varies
 from harness.checks.migration.facts import Answers, Tried
 from harness.checks.migration.obstacles import obstacle
 from harness.checks.migration.words import difference_words, failure_words, first_difference
@@ -46,13 +47,18 @@ LONGEST_REASON = 400
 MAKING = (wire.CONVERT, wire.COMPILE)
 TITLE_LIMIT = 80
 NAMED = 3
+JUDGE_FIRST = "judge the upgrade first, then migrate what it patched"
+OF_THE_UPGRADE = "as TorchScript does"
+"""The kind of what answers otherwise as TorchScript in the new release already."""
+OF_COMPAT = ("load_error", "ends_process", "fails_before", OF_THE_UPGRADE)
+"""Kinds that ``compat`` says more of: no way out of TorchScript is to blame."""
 STOPPED: Mapping[str, tuple[str, str]] = {
     "not_exported": ("there is no artifact: {}", ""),
     "no_requests": (
         "no requests, and nothing can be converted without an example: {}",
         "place requests beside the file, or describe them in a models.toml (docs/guide/own-models.md)",
     ),
-    "ends_process": ("as TorchScript it was not loaded once more: {}", "judge the upgrade first: compat"),
+    "ends_process": ("as TorchScript it was not loaded once more: {}", JUDGE_FIRST),
     "busy_before": ("the old release could not be asked for its answers: {}", "run it again"),
     "fails_before": ("as TorchScript it fails in the old release already: {}", "see it with compat"),
 }
@@ -61,6 +67,7 @@ OLDEST_ADVICE = "convert in the oldest release that must load it: --new {}"
 OTHER_RELEASE_ADVICE = "convert in another release: this one does not load what it writes itself"
 HOOKS_ADVICE = "do in forward what the hooks do, or convert what is only ever called by forward without them"
 METHOD_ADVICE = "a module whose forward is that method, saved as an archive of its own"
+SIZE_OF_ONE = "size of 1"
 KEEPS_SIZES_OPEN: Minor = (2, 15)
 TUPLE_ADVICE = "unpack it, or take tuple(program(...)); a caller in C++ takes the tensors one by one anyway"
 RESET_ADVICE = "take the state as an input of forward and return it, in place of the method {}"
@@ -95,6 +102,7 @@ def judge(tried: Tried) -> MigratedModel:
         _not_packageable,
         _fails_served,
         _slower,
+        _one_batch,
         _lists,
     ):
         judged = step(tried, model)
@@ -145,7 +153,7 @@ def _not_convertible(tried: Tried, model: MigratedModel) -> MigratedModel | None
     node = tried.mark("not_converted")
     if result.phase == wire.LOAD:
         reason = f"as TorchScript it does not load in the new release: {failure_words(result, probe)}"
-        return replace(model, kind="load_error", reason=reason, advice="judge the upgrade first: compat")
+        return replace(model, kind="load_error", reason=reason, advice=JUDGE_FIRST)
     if result.failure is None:
         kind = result.outcome.value
         return replace(model, kind=kind, reason=f"the conversion ends in a {kind}: {failure_words(result, probe)}")
@@ -181,7 +189,8 @@ def _differs(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     if finding is not None:
         reason = difference_words(comparison)
         if tried.in_torchscript:
-            reason += f"; TorchScript itself answers otherwise in {first.release} than the golden: compat judges that"
+            reason += f"; TorchScript itself answers otherwise in {first.release} than the golden"
+            return replace(model, outcome=Migrated.DIFFERS, kind=OF_THE_UPGRADE, reason=reason, advice=JUDGE_FIRST)
         advice = RESET_ADVICE.format("that keeps it") if finding.kind == "input_changed" else ""
         return replace(model, outcome=Migrated.DIFFERS, kind="answers otherwise", reason=reason, advice=advice)
     refused = [result for result in _failing(first) if not _refuses_size(tried, result)]
@@ -216,10 +225,9 @@ def _refuses_size(tried: Tried, result: ModelResult) -> bool:
 
 
 def dimensions_of(tried: Tried) -> tuple[Dimension, ...]:
-    mark = tried.mark("converted")
     try:
-        return fixed_dimensions(taken(mark["dimensions"]), tried.example, tried.requests) if mark else ()
-    except (DecodeError, KeyError, IndexError):  # a hostile artifact has written it
+        return fixed_dimensions(sizes_of(tried), tried.example, tried.requests)
+    except IndexError:  # a hostile artifact has written it
         return ()
 
 
@@ -261,7 +269,7 @@ def dimension_advice(fixed: Sequence[Dimension], release: str) -> tuple[str, str
         )
     if all(dimension.taken in ("0", "1") for dimension in sizes):
         return (
-            "size of 1",
+            SIZE_OF_ONE,
             "give a request with 2 or more there as well: a size of 1 in the example becomes a constant",
         )
     fixes_them = (0, 0) < line_of(release) < KEEPS_SIZES_OPEN
@@ -350,6 +358,27 @@ def _fails_served(tried: Tried, model: MigratedModel) -> MigratedModel | None:
 def _slower(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     words = slower_words(tried)
     return replace(model, outcome=Migrated.SLOWER, kind="slower", reason=words, advice=SLOWER_ADVICE) if words else None
+
+
+def _one_batch(tried: Tried, model: MigratedModel) -> MigratedModel | None:
+    """Tell sizes that the program takes alone and no request varies: what requests show weighs more."""
+    probe = tried.other_batch
+    if probe is None:
+        return None
+    if probe.outcomes & UNCLEAR:
+        return _unclear(model, "another batch", probe)
+    if probe.models[0].outcome is not Outcome.COMPLETED:  # it takes no other one as TorchScript either
+        return None
+    words = [f"{item.argument} is fixed at {item.taken} in dimension {item.axis}" for item in tried.batch]
+    kind, advice = dimension_advice(tried.batch, tried.torch or tried.release)
+    return replace(
+        model,
+        outcome=Migrated.FIXED,
+        kind=BATCH_OF_ONE if kind == SIZE_OF_ONE else ONE_BATCH,
+        reason=f"{first_few(words, NAMED, '; ')}, as in every request; TorchScript answers others too",
+        advice=advice,
+        dimensions=tried.batch,
+    )
 
 
 def _lists(tried: Tried, model: MigratedModel) -> MigratedModel | None:

@@ -52,7 +52,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_models(command)
     add_running(command, "--device", "--jobs", "--profile", "--new-profile", "--deadline")
     command.add_argument(
-        "--latency", choices=("off", "quick", "thorough"), help="search what is slower, too (default: off)"
+        "--latency",
+        choices=("off", "quick", "thorough"),
+        help="search what is slower, too, and say what a rewrite costs (default: off)",
     )
     command.add_argument(
         "--resume", metavar="RUN", help="go on with an interrupted bisect; with --over, repeat the command instead"

@@ -1,18 +1,21 @@
 """The static check: read files, compare them with what releases accept. Nothing is loaded, nothing is run."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 from harness.artifacts.archive.code import CodeMemory
-from harness.artifacts.files import find_files, is_request_file
+from harness.artifacts.files import find_files, is_request_file, others_in
 from harness.checks.prediction.check import inspect_file
 from harness.checks.prediction.known_releases import is_known, known, known_registry
 from harness.core.archive import OperatorRegistry
 from harness.core.environment import EnvSpec
 from harness.core.errors import ConfigError
 from harness.core.prediction import Inspection
+from harness.core.text import counted, first_few
 from harness.project import Project
 
+NAMED = 3
 SIDES: tuple[Literal["old", "new"], ...] = ("old", "new")
 
 
@@ -29,6 +32,9 @@ def inspect(project: Project, names: Sequence[str]) -> Inspection:
         files.append(inspect_file(path, registries, memory, within=within, across=across))
         progress.step()
     progress.finish()
+    if others := others_in(names):
+        named = first_few([Path(path).name for path in others], NAMED)
+        progress.note(f"also there, and by their suffix no models: {counted(len(others), 'file')} ({named})")
     return Inspection(
         releases={side: files_named.torch for side, files_named in registries.items()}, files=tuple(files)
     )

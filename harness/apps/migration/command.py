@@ -17,8 +17,8 @@ HELP = CommandHelp(
     "converter (torch.export), saved as .pt2, loaded, and asked every request that it has; what it answers is compared "
     "with what TorchScript answers in the old release. What is known already is not run again.",
     (
-        ("--artifacts models/ --new 2.15.0", "your files"),
-        ("--artifacts models/ --manifest fleet.toml", "and whose they are"),
+        ("models/ --new 2.15.0", "your files"),
+        ("models/ --manifest fleet.toml", "and whose they are"),
         ("--new 2.15.0 --releases 2.6.0", "and whether that release loads what 2.15.0 writes"),
         ("--new 2.15.0 --rewrite", "try and verify rewrites of what is not convertible"),
         ("--new 2.15.0 -k dlrm --package", "compile packages of AOTInductor as well, a minute for each"),
@@ -31,6 +31,9 @@ HELP = CommandHelp(
 def add_options(command: argparse.ArgumentParser) -> None:
     from harness.report.formats import MIGRATION
 
+    command.add_argument(
+        "artifacts", nargs="*", action="extend", metavar="MODELS", help="files, folders or patterns, as --artifacts"
+    )
     add_sides(command)
     command.add_argument(
         "--releases",

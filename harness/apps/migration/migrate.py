@@ -11,16 +11,27 @@ from harness.artifacts.archive.code import CodeMemory
 from harness.artifacts.imported_source import ImportedSource
 from harness.artifacts.owners import FleetManifest, load_fleet_manifest
 from harness.checks.hang import watchdog
+from harness.checks.migration.conversion_rewrites import NOT_REWRITTEN
 from harness.checks.migration.deprecation import release_facts
 from harness.checks.migration.facts import Loader, Tried
 from harness.checks.migration.known_races import race_notes
 from harness.checks.migration.migrate import try_all
 from harness.checks.migration.serving import take_worker, why_no_cpp, worker_in_the_making
 from harness.checks.prediction.check import inspect_file
+from harness.config.command_words import (
+    FILES,
+    REPEATED,
+    from_anywhere,
+    kept,
+    names_a_side,
+    side_options,
+    words_of,
+)
 from harness.core.environment import EnvSpec
-from harness.core.migration import Horizon, MigratedModel, Migration
+from harness.core.migration import Horizon, Migrated, MigratedModel, Migration
 from harness.core.models import ArtifactKind, ModelDeclaration
 from harness.core.plan import Plan
+from harness.core.verdict import Cause
 from harness.environments.undeclared import compiling
 from harness.machine import clock
 from harness.machine.progress import Progress
@@ -34,7 +45,7 @@ from harness.search.unconvertible import with_parts
 from harness.store.run_folder import RunDir
 from harness.verdict.horizon import horizon
 from harness.verdict.inputs import guess_notes
-from harness.verdict.migration import causes_of, judge
+from harness.verdict.migration import OF_COMPAT, causes_of, judge
 
 
 def migrate(
@@ -155,7 +166,12 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
         progress.stage("read what was written", len(tried))
         owners, idle = _owners(plan.models, asked.said)
         models = [
-            replace(model, horizon=_horizon(item, row, releases, progress), owner=owners.get(item.model, ""))
+            replace(
+                model,
+                horizon=_horizon(item, row, releases, progress),
+                owner=owners.get(item.model, ""),
+                program=effects.shown(Path(item.program.path)) if item.program is not None else "",
+            )
             for item, model in zip(tried, models, strict=True)
         ]
         progress.finish()
@@ -168,7 +184,7 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
             loaders=tuple(loaders),
             packaged=asked.package,
             models=tuple(models),
-            causes=causes_of(models),
+            causes=tuple(_with_next(cause, models, asked, project) for cause in causes_of(models)),
             facts=tuple(
                 fact for release in releases for fact in release_facts(release.name, release.fingerprint.torch)
             ),
@@ -186,6 +202,31 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
                 *(f"could not be ended: {name}" for name in effects.runner.unreaped),
             ),
         )
+
+
+def _with_next(cause: Cause, models: Sequence[MigratedModel], asked: _Asked, project: Project) -> Cause:
+    """Return a cause with the command that says more of its models: ``compat``, or rewrites that nobody tried."""
+    inside = [model for model in models if model.model in cause.models]
+    if any(model.kind in OF_COMPAT for model in inside):
+        return replace(cause, commands=(("next", _command("compat", asked, project, "--explain")),))
+    may_be_rewritten = cause.kind == Migrated.NOT_CONVERTIBLE.value and inside[0].kind not in NOT_REWRITTEN
+    if may_be_rewritten and not asked.rewrite:
+        return replace(cause, commands=(("next", _command("migrate", asked, project, "--rewrite")),))
+    return cause
+
+
+def _command(verb: str, asked: _Asked, project: Project, *more: str) -> str:
+    """Return the command line that asks ``verb`` about the same models and releases."""
+    here, new = str(Path.cwd()), asked.loaders[0]
+    sides = [
+        *side_options("old", asked.specs[asked.old], asked.old, here=here),
+        *side_options("new", asked.specs[new], new, here=here),
+    ]
+    files = [(FILES[0], from_anywhere(FILES[0], name, here)) for name in project.artifacts]
+    names = [name for name in (*REPEATED, "-k") if name not in FILES]
+    others = [option for option in kept(project.arguments, names, here=here) if not names_a_side(*option)]
+    out = ["--out", str(project.reports)] if verb == "migrate" and project.out is not None else []
+    return project.command(verb, *sides, *words_of([*files, *others]), *out, *more)
 
 
 def _races(tried: Sequence[Tried], models: Sequence[MigratedModel], made_by: Release) -> Iterator[str]:

@@ -51,7 +51,7 @@ def own_run(
     """
     if project.resume is not None:
         refuse_beside_resume(project, verb, more, model=model, selected=selected)
-        with RunDir.open(project.reports, project.resume, trusted=project.trusted) as run_dir:
+        with RunDir.open(project.reports, project.resume, search=verb, trusted=project.trusted) as run_dir:
             plan = run_dir.load_plan()
             if not run_dir.is_of(verb):
                 raise ConfigError(f"{run_dir.name} is no run of {verb}", "resume it with the command that began it")
@@ -66,7 +66,7 @@ def own_run(
         try:
             yield run_dir, plan, selected
         except KeyboardInterrupt:
-            again = f"{verb} --resume {run_dir.name}{project.out_again}"
+            again = project.command(verb, "--resume", str(run_dir.path.absolute()))
             project.progress.note(f"interrupted; finished probes are kept, go on with: {again}")
             raise
         except GateError:

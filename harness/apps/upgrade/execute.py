@@ -24,6 +24,9 @@ from harness.store.run_folder import REPORT, RunDir
 
 NOT_OF_A_PLAN = ("--resume", "--out", "--project", "--baseline", "--until", "--budget", "--more")
 
+EXPLAIN = "--explain"  # its seconds may be left out
+WITH_VALUES = tuple(f"{name}=" for name in (*NOT_OF_A_PLAN, EXPLAIN))
+
 
 def compat(project: Project, *, baseline: str | None = None) -> Finished:
     """Run the main job, or go on with an interrupted one, and write its reports.
@@ -82,7 +85,7 @@ def _resume(project: Project, name: str, earlier: RunReport | None) -> Finished:
         raise ConfigError(f"--more would answer nothing: --until {project.until} ends before timing", "leave one out")
     with RunDir.open(project.reports, name, trusted=project.trusted) as run_dir:
         if run_dir.search:
-            hint = f"go on with it: {run_dir.search} --resume {name}"
+            hint = f"go on with it: {project.command(run_dir.search, '--resume', str(run_dir.path.absolute()))}"
             raise ConfigError(f"{run_dir.name} is a run of {run_dir.search}", hint)
         plan = run_dir.load_plan()
         _refuse_other_options(project, plan)
@@ -94,6 +97,8 @@ def _resume(project: Project, name: str, earlier: RunReport | None) -> Finished:
             raise ConfigError(f"{', '.join(changed)} changed since this run was planned", "start a new run")
         if earlier is not None:
             keep_baseline(run_dir, earlier)
+        if "explain" in project.overrides:
+            plan = replace(plan, settings=replace(plan.settings, explain=project.settings.explain))
         plan = replace(plan, more_s=more_s, notes=(*plan.notes, *other_policy(plan, project)))
         return execute(plan, run_dir, project)
 
@@ -107,9 +112,8 @@ def execute(plan: Plan, run_dir: RunDir, project: Project) -> Finished:
     try:
         report = run(plan, run_dir, project)
     except KeyboardInterrupt:
-        project.progress.note(
-            f"interrupted; finished results are kept, go on with: --resume {run_dir.name}{project.out_again}"
-        )
+        again = project.command("compat", "--resume", str(run_dir.path.absolute()))
+        project.progress.note(f"interrupted; finished results are kept, go on with: {again}")
         raise
     run_dir.write(REPORT, dump_report(report))  # before anything else that may fail
     report = beside_kept(with_machine_changes(report, before, look(plan, run_dir)), run_dir.path)
@@ -135,11 +139,12 @@ def _refuse_other_options(project: Project, plan: Plan) -> None:
 
 def _what_was_asked(arguments: Sequence[str]) -> list[str]:
     """Return a command line without what names the run, where it is kept, how far it goes now and how it is shown."""
-    words, rest = iter(arguments), []
-    for word in words:
-        if word in NOT_OF_A_PLAN:
-            next(words, None)
-        elif word not in ("--verbose", "--trust") and not word.startswith(tuple(f"{name}=" for name in NOT_OF_A_PLAN)):
+    words, rest = list(arguments), []
+    while words:
+        word = words.pop(0)
+        if word in NOT_OF_A_PLAN or (word == EXPLAIN and not "".join(words[:1]).startswith("-")):
+            del words[:1]
+        elif word not in ("--verbose", "--trust", EXPLAIN) and not word.startswith(WITH_VALUES):
             rest.append(word)
     return rest
 

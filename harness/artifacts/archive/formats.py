@@ -102,7 +102,7 @@ def _saved(pickled: Pickled) -> ArchiveFormat:
 
 
 LOAD_AND_SAVE = "torch.jit.load it in the release that wrote it, and torch.jit.save it"
-SCRIPT_IT = "it holds values without code: script or trace the model that uses them, and save that with torch.jit.save"
+SAVE_THE_MODEL = "it holds values without code: torch.export.save or torch.jit.save the model that uses them"
 
 # What a reader calls it, and what to do; no advice where the file can be judged.
 FORMATS: Mapping[ArchiveFormat, tuple[str, str]] = {
@@ -110,22 +110,22 @@ FORMATS: Mapping[ArchiveFormat, tuple[str, str]] = {
     ArchiveFormat.MOBILE: ("TorchScript archive for the lite interpreter", ""),
     ArchiveFormat.LEGACY_TORCHSCRIPT: ("TorchScript archive of an old kind (model.json)", LOAD_AND_SAVE),
     ArchiveFormat.FLATBUFFER: ("mobile flatbuffer", ""),
-    ArchiveFormat.STATE_DICT: ("state dict", SCRIPT_IT),
+    ArchiveFormat.STATE_DICT: ("state dict", SAVE_THE_MODEL),
     ArchiveFormat.PICKLED_MODULE: (
         "pickled module (torch.save)",
-        "it needs its Python classes: load it where they are, script or trace it, and save it with torch.jit.save",
+        "it needs its Python classes: torch.load it where they are, and torch.export.save or torch.jit.save it",
     ),
-    ArchiveFormat.TORCH_SAVE: ("torch.save of other values", SCRIPT_IT),
-    ArchiveFormat.LEGACY_SAVE: ("torch.save of before 1.6", SCRIPT_IT),
-    ArchiveFormat.TAR_SAVE: ("tar archive", "if torch.save wrote it: " + SCRIPT_IT),
-    ArchiveFormat.PICKLE: ("Python pickle", "do not unpickle what you do not trust; " + SCRIPT_IT),
+    ArchiveFormat.TORCH_SAVE: ("torch.save of other values", SAVE_THE_MODEL),
+    ArchiveFormat.LEGACY_SAVE: ("torch.save of before 1.6", SAVE_THE_MODEL),
+    ArchiveFormat.TAR_SAVE: ("tar archive", "if torch.save wrote it: " + SAVE_THE_MODEL),
+    ArchiveFormat.PICKLE: ("Python pickle", "do not unpickle what you do not trust; " + SAVE_THE_MODEL),
     ArchiveFormat.TORCH_PACKAGE: ("torch.package", "load it with torch.package, script the model, and save that"),
     ArchiveFormat.EXPORTED_PROGRAM: ("exported program (.pt2)", ""),
     ArchiveFormat.GOLDEN_BUNDLE: ("golden bundle", "judge it: compat --artifacts FILE --new RELEASE"),
     ArchiveFormat.ONNX: ("ONNX model", "an upgrade of torch changes nothing for its runtime: not judged here"),
-    ArchiveFormat.SAFETENSORS: ("safetensors file", SCRIPT_IT),
-    ArchiveFormat.HDF5: ("HDF5 file", SCRIPT_IT),
-    ArchiveFormat.NUMPY: ("NumPy arrays", SCRIPT_IT),
+    ArchiveFormat.SAFETENSORS: ("safetensors file", SAVE_THE_MODEL),
+    ArchiveFormat.HDF5: ("HDF5 file", SAVE_THE_MODEL),
+    ArchiveFormat.NUMPY: ("NumPy arrays", SAVE_THE_MODEL),
     ArchiveFormat.TENSORFLOW_LITE: ("TensorFlow Lite model", "it is no model of torch"),
     ArchiveFormat.GZIP: ("gzip file", "unpack it first"),
     ArchiveFormat.LFS_POINTER: ("Git LFS pointer", "the model itself was not fetched: git lfs pull"),
@@ -135,7 +135,7 @@ FORMATS: Mapping[ArchiveFormat, tuple[str, str]] = {
         "web page",
         "a login or an error was downloaded in place of the file: get it again",
     ),
-    ArchiveFormat.TEXT: ("text file", "it is no model"),
+    ArchiveFormat.TEXT: ("text file", "name the model itself"),
     ArchiveFormat.OTHER_ZIP: ("zip archive without a model of torch", "name the model in it"),
     ArchiveFormat.EMPTY: ("empty file", "copy it again"),
     ArchiveFormat.UNKNOWN: ("file of an unknown kind", "check where it came from"),

@@ -22,6 +22,8 @@ WORDS = {
 }
 LISTS = "tuple becomes list"
 """The kind of obstacle that is looked for only where there is no other."""
+ONE_BATCH, BATCH_OF_ONE = "one batch size", "batch of 1"
+"""Kinds that are looked for before that one alone: a program answers every request, and no other batch."""
 BUSY = "busy"
 """The kind of a package of which a busy machine could not tell how it is served."""
 NOT_REWRITTEN = ("no converter", "load_error", "hooks", "several methods", "state")
@@ -29,6 +31,7 @@ NOT_REWRITTEN = ("no converter", "load_error", "hooks", "several methods", "stat
 BECOMES: Mapping[Migrated, str] = {
     Migrated.READY: "become ready",
     Migrated.DIFFERS: "become convertible, with lists for tuples",
+    Migrated.FIXED: "become convertible, for one batch size",
     Migrated.FAILS_SERVED: "become convertible, and fail when served",
     Migrated.SLOWER: "become convertible, with slower calls",
     Migrated.UNDECIDED: "become convertible; how that is served could not be judged",
@@ -53,7 +56,7 @@ def answers_everything(model: MigratedModel) -> bool:
     """
     if model.outcome in (Migrated.READY, *SERVED_BADLY):
         return True
-    return (model.outcome, model.kind) in ((Migrated.DIFFERS, LISTS), (Migrated.UNDECIDED, BUSY))
+    return model.kind in (LISTS, ONE_BATCH, BATCH_OF_ONE) or (model.outcome, model.kind) == (Migrated.UNDECIDED, BUSY)
 
 
 def rewritten_words(models: Sequence[MigratedModel]) -> str:

@@ -1,10 +1,11 @@
-"""Which sizes and values requests vary, and which of these an exported program takes in part. Pure."""
+"""Which sizes and values requests vary or could, and which of these an exported program takes in part. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.artifacts.tensors.decode import DecodeError
-from harness.artifacts.tensors.trees import PLAIN_KINDS, Tree, children, path_text
+from harness.artifacts.tensors.trees import PLAIN_KINDS, Tree, children, mapped, path_text
+from harness.checks.migration.facts import Tried
 from harness.core.migration import Dimension
 
 Leaf = tuple[int, ...] | str
@@ -55,6 +56,14 @@ def taken(mark: Sequence[Any]) -> dict[str, Sequence[int | None] | None]:
     return free
 
 
+def sizes_of(tried: Tried) -> dict[str, Sequence[int | None] | None]:
+    """Return ``taken`` of what was converted; empty where nothing was, or where a hostile artifact wrote the mark."""
+    try:
+        return taken(tried.mark("converted").get("dimensions", ()))
+    except (DecodeError, TypeError, ValueError):
+        return {}
+
+
 def fixed_dimensions(
     program: Mapping[str, Sequence[int | None] | None], example: str, requests: Mapping[str, Tree]
 ) -> tuple[Dimension, ...]:
@@ -75,6 +84,40 @@ def fixed_dimensions(
             if asked_values:
                 fixed.append(Dimension(argument=path, axis=None, taken=own, asked=tuple(sorted(asked_values))))
     return tuple(fixed)
+
+
+def batches(example: str, requests: Mapping[str, Tree]) -> Iterator[frozenset[tuple[str, int]]]:
+    """Yield which dimensions may be the batch's, the likelier ones first; none where requests vary its size.
+
+    The batch is the first size of the first tensor that has one. Who else has it, a tree does not say: first sizes
+    that equal it, or all of them, as in the state of a recurrent network.
+    """
+    sizes = [_sizes(dict(leaves_of(tree))) for tree in (requests[example], *requests.values())]
+    place = next((place for place in sizes[0] if place[1] == 0), None)
+    if place is None or not sizes[0][place] or any(shapes.get(place) != sizes[0][place] for shapes in sizes):
+        return
+    alike = [other for other, size in sizes[0].items() if size == sizes[0][place]]
+    yield from dict.fromkeys((frozenset(other for other in alike if other[1] == 0), frozenset(alike)))
+
+
+def larger(request: Tree, places: Collection[tuple[str, int]]) -> Tree:
+    """Return the request as a worker takes it that makes it larger in these dimensions (path, axis)."""
+    return mapped(
+        request,
+        lambda spec, path: {**spec, "grows": [axis for other, axis in sorted(places) if other == path]},
+        "input",
+    )
+
+
+def held(
+    program: Mapping[str, Sequence[int | None] | None], request: Tree, places: Collection[tuple[str, int]]
+) -> tuple[Dimension, ...]:
+    """Return the dimensions among ``places`` that the program holds constant, each with one more as the other size."""
+    return tuple(
+        Dimension(argument=path, axis=axis, taken=str(size), asked=(str(size + 1),))
+        for (path, axis), size in _sizes(dict(leaves_of(request))).items()
+        if (path, axis) in places and (program.get(path) or {axis: None})[axis] is not None
+    )
 
 
 def varies(request: Tree, fixed: Sequence[Dimension]) -> bool:

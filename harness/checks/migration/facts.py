@@ -7,6 +7,7 @@ from typing import Any
 from harness.artifacts.tensors.trees import Tree
 from harness.core.comparison import OutputComparison
 from harness.core.measurement import LatencyMeasurement
+from harness.core.migration import Dimension
 from harness.core.models import Artifact, InputSet
 from harness.core.outcome import UNCLEAR, Outcome
 from harness.core.probe import ModelResult, ProbeResult
@@ -100,6 +101,8 @@ class Tried:
         reset: the method that callers call before each request; None without one.
         example: the input set that it was converted with.
         answers: of the program, the release that has converted it first; nothing where it was not converted.
+        batch: sizes that every request has and the program takes alone; ``other_batch``: the artifact itself, called
+            with another one as TorchScript in the release that converts it; None where nobody asked.
         in_torchscript: whether the artifact itself, as TorchScript, answers otherwise in the release that converts it;
             None where nobody asked.
         served: the package beside others; ``timed``: beside the artifact as TorchScript, and ``slower_by`` how much
@@ -118,6 +121,8 @@ class Tried:
     evidence: str = ""
     program: Artifact | None = None
     answers: tuple[Answers, ...] = ()
+    batch: tuple[Dimension, ...] = ()
+    other_batch: ProbeResult | None = None
     in_torchscript: bool | None = None
     package: ProbeResult | None = None
     package_evidence: str = ""

@@ -8,14 +8,15 @@ from pathlib import Path
 from harness.artifacts.tensors.decode import DecodeError
 from harness.artifacts.tensors.recorded import read_inputs
 from harness.checks.migration.answers import ask, in_torchscript
-from harness.checks.migration.dimensions import best_example
+from harness.checks.migration.dimensions import batches, best_example, held, larger, sizes_of
 from harness.checks.migration.facts import Answers, Loader, RewrittenArchives, Tried
 from harness.checks.migration.serving import LABEL, Serving
 from harness.checks.outputs.findings import differs
 from harness.core.models import Artifact, ArtifactKind
 from harness.core.outcome import UNCLEAR, Outcome
-from harness.core.probe import ProbeResult
+from harness.core.probe import ModelRun, ProbeResult, Script
 from harness.machine import pool
+from harness.probing.alone import deadline_of
 from harness.probing.facts import Answered, Effects, Export
 from harness.worker import wire
 
@@ -52,6 +53,7 @@ def try_all(
         tried = way.each("run", lambda model, loader=loader: way.run(model, loader), tried, loader)  # type: ignore[misc]
         if loader is loaders[0]:
             tried = [way.in_torchscript(model) for model in tried]
+            tried = way.each("try another batch", way.other_batch, tried, loader)
             if package:
                 tried = way.each("package", way.package, tried, loader)
             if package and in_cpp:
@@ -124,6 +126,27 @@ class _Way:
             return tried
         artifact = self.facts.artifact(tried.model)
         return replace(tried, in_torchscript=in_torchscript(artifact, self.loaders[0], self.facts, self.effects))
+
+    def other_batch(self, tried: Tried) -> Tried:
+        """Ask the artifact for another batch than that of all its requests, where the program has that one alone."""
+        if tried.program is None or not tried.answers or not answers_well(tried.answers[0]):
+            return tried
+        request, artifact = tried.requests[tried.example], self.facts.artifact(tried.model)
+        for places in batches(tried.example, tried.requests):
+            fixed = held(sizes_of(tried), request, places)
+            if not fixed:
+                continue
+            larger_inputs = larger(request, places)
+            script = Script(
+                threads=((("load", tried.model), ("calls", tried.model), ("answer", tried.model, "own", 1)),)
+            )
+            deadline = deadline_of(self.facts.exports[tried.model].declaration, self.facts)
+            asked = self.facts.requests.run(self.loaders[0].side, [artifact], deadline, script=script)
+            run = ModelRun(artifact=artifact, schedule=((tried.example, 1),), larger_inputs=larger_inputs)
+            tried = replace(tried, batch=fixed, other_batch=self.effects.runner(replace(asked, runs=(run,))))
+            if tried.other_batch is not None and tried.other_batch.models[0].outcome is not Outcome.RUNTIME_ERROR:
+                return tried
+        return tried
 
     def package(self, tried: Tried) -> Tried:
         if tried.program is None or not tried.answers or not answers_well(tried.answers[0]):

@@ -97,7 +97,7 @@ def cause_part(
         tone=cause_tone(cause),
         detail="" if alone else many,
         importance=heading,
-        blocks=(*lines, *commands(cause.commands, words), *after),
+        blocks=(*lines, *commands(cause.commands[:2], words), *commands(cause.commands[2:], words + 50), *after),
         id=f"cause-{at + 1}",
         find=f"cause:{cause.id}",
         brief=f"fix: {cause.fix}" if cause.fix else brief or next((text for _, text in evidence), ""),

@@ -33,7 +33,7 @@ from harness.report.document import (
 )
 from harness.report.documents.causes import cause_part, causes_section
 from harness.report.documents.fleet import owners_words
-from harness.report.words.phrases import exit_words, seconds, size
+from harness.report.words.phrases import exit_words, path_in_run, seconds, size
 from harness.verdict.exit_codes import exit_code
 from harness.verdict.migration import WORST_FIRST, counts_words
 
@@ -42,6 +42,8 @@ TONES = dict.fromkeys(Migrated, BAD) | {Migrated.READY: GOOD, Migrated.UNDECIDED
 DECISION = {ExitCode.COMPATIBLE: GOOD, ExitCode.INCOMPATIBLE: BAD, ExitCode.INCONCLUSIVE: OPEN}
 # Seconds of the compilation, of the load in C++; how it came through beside others; a warm call beside TorchScript.
 PACKAGE_HEADS = ("package", "in C++", "served", "steady")
+# Programs whose place is named where there is little room; every one is in the markdown and on the page.
+NAMED = 5
 # In the table of a run, where it is narrow.
 SHORT = {
     Migrated.READY: "ready",
@@ -99,6 +101,11 @@ def _head(migration: Migration, directory: str) -> Iterator[Fact]:
         )
         ready = sum(model.rewritten_outcome is Migrated.READY for model in rewritten)
         yield Fact("rewritten", f"{words}; {ready} {'becomes' if ready == 1 else 'become'} ready")
+    programs = [model.program for model in migration.models if model.outcome is Migrated.READY]
+    programs += [model.rewrites[-1].program for model in rewritten]
+    for at, program in enumerate(filter(None, programs)):
+        place = placed(USUAL, at) if at < NAMED else DETAIL
+        yield Fact("program", path_in_run(directory or ".", program), place, "path")
     sizes = [step.size_bytes for model in migration.models for step in model.steps if step.name == "package"]
     written = sum(n_bytes for n_bytes in sizes if n_bytes is not None)
     if written:

@@ -8,7 +8,7 @@ import pytest
 from harness.artifacts.archive.limits import CannotRead
 from harness.core.errors import SelectionError
 from harness.core.models import ArtifactKind
-from harness.artifacts.files import FoundFile, find_files, kind_of, opened
+from harness.artifacts.files import FoundFile, find_files, kind_of, opened, others_in
 from tests.unit.builders.archives import torchscript, zipped
 
 
@@ -45,6 +45,14 @@ def test_files_patterns_and_folders_are_found_once_and_in_order(tmp_path: Path) 
     (tmp_path / "loop").symlink_to(tmp_path, target_is_directory=True)
     found = paths(str(tmp_path), f"{tmp_path}/*.pt", f"{tmp_path}/notes.txt")
     assert [str(Path(path).relative_to(tmp_path)) for path in found] == ["a.PT", "b.pt", "sub/c.ptl", "notes.txt"]
+
+
+def test_what_a_folder_holds_beside_models_and_their_requests_is_known(tmp_path: Path) -> None:
+    for name in ("m.pt", "m.inputs.py", "ranker.safetensors", "sub/readme.txt", ".git/config"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    assert sorted(Path(path).name for path in others_in([str(tmp_path)])) == ["ranker.safetensors", "readme.txt"]
+    assert others_in([str(tmp_path / "m.pt"), str(tmp_path / "*.safetensors")]) == []
 
 
 def test_a_name_with_a_bracket_is_no_pattern_if_it_exists(tmp_path: Path) -> None:

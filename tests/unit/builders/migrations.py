@@ -33,7 +33,8 @@ REFUSED = Step(
 
 def ready(name: str = "ranker") -> MigratedModel:
     """Return a model that came through."""
-    return MigratedModel(model=name, outcome=Migrated.READY, example="example", steps=(CONVERTED, RAN))
+    program = f"probes/0dbd1f2c7a91e3b4/{name}.pt2"
+    return MigratedModel(model=name, outcome=Migrated.READY, example="example", program=program, steps=(CONVERTED, RAN))
 
 
 def blocked(name: str = "tagger", text: str = "ValueError: two shapes") -> MigratedModel:

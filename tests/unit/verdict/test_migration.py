@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.core.comparison import CallComparison, OutputComparison, TensorMetrics, TreeDifference
-from harness.core.migration import Migrated, MigratedModel, Migration
+from harness.core.migration import Dimension, Migrated, MigratedModel, Migration
 from harness.core.models import InputSet
 from harness.core.outcome import Outcome, Status
 from harness.core.probe import Failure, ModelResult, ProbeResult, Span
@@ -247,6 +247,26 @@ def test_the_torch_of_a_release_and_not_its_name_says_whether_it_keeps_sizes_ope
     )
     expected = says or (name == "2.6.0" and not torch)
     assert judge(tried).advice.startswith("convert in a release that keeps sizes open") is expected
+
+
+@pytest.mark.parametrize(
+    ("batch", "asked", "outcome", "kind"),
+    [
+        (4, Outcome.COMPLETED, Migrated.FIXED, "one batch size"),
+        (1, Outcome.COMPLETED, Migrated.FIXED, "batch of 1"),
+        (4, Outcome.RUNTIME_ERROR, Migrated.READY, ""),  # as TorchScript it takes that one alone, too
+        (4, Outcome.STARVED, Migrated.UNDECIDED, "starved"),
+    ],
+)
+def test_a_batch_that_no_request_varies_is_fixed_only_where_torchscript_takes_another(
+    batch: int, asked: Outcome, outcome: Migrated, kind: str
+) -> None:
+    fixed = Dimension(argument="input[0]", axis=0, taken=str(batch), asked=(str(batch + 1),))
+    requests = {name: request(batch, 3) for name in ("example", "other")}
+    tried = replace(READY, requests=requests, batch=(fixed,), other_batch=probe(result(asked)))
+    found = judge(tried)
+    assert (found.outcome, found.kind) == (outcome, kind)
+    assert found.dimensions == ((fixed,) if outcome is Migrated.FIXED else ())
 
 
 def test_sizes_of_one_and_plain_values_are_causes_of_their_own() -> None:

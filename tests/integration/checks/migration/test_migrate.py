@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from harness.core.outcome import Decision
+from harness.project import own_command
 from tests.integration.gate import PROJECT, compat, finished, harness
 from tests.programs import cli
+from tests.unit.builders.printed import check
 
 pytestmark = pytest.mark.integration
 UNTIMED = ("--until", "correctness")
@@ -36,9 +38,14 @@ def test_obstacles_are_named_as_torch_alone_has_them_their_twins_are_ready_and_a
         "branch_on_data": "not convertible",
         "choice_of_values": "ready",
         "size_as_number": "dimensions fixed",
-        "size_never_varied": "ready",
+        "size_never_varied": "dimensions fixed",
     }
     assert plain_outcomes(tmp_path, new_python) == outcomes
+    program = migration["models"]["choice_of_values"]["program"]
+    assert (tmp_path / program).is_file() and f"{tmp_path}/{program}" in first.stdout
+    ((_, rewrite),) = next(cause for cause in migration["causes"] if "branch_on_data" in cause["models"])["commands"]
+    check(rewrite, own_command(PROJECT))
+    assert shlex.split(rewrite)[4] == "migrate" and rewrite.endswith(" --rewrite")
     branch = migration["models"]["branch_on_data"]
     assert branch["kind"] == "prim::If"
     assert f"{PLANTED}/models.py:" in branch["source"]
@@ -46,6 +53,12 @@ def test_obstacles_are_named_as_torch_alone_has_them_their_twins_are_ready_and_a
     assert migration["models"]["size_as_number"]["dimensions"] == [
         {"argument": "input[1]", "axis": None, "taken": "4", "asked": ["2"]}
     ]
+    one_batch = migration["models"]["size_never_varied"]
+    assert one_batch["dimensions"] == [{"argument": "input[0]", "axis": 0, "taken": "4", "asked": ["5"]}]
+    assert (one_batch["kind"], "fixed at 4 in dimension 0, as in every request" in one_batch["reason"]) == (
+        "one batch size",
+        True,
+    )
     assert "FAIL  branch_on_data: not convertible: prim::If" in first.stdout
     assert len(first.stdout.splitlines()) <= 60
     again = harness(*sides, "-k", "branch_on_data or choice_of_values or size")
@@ -74,7 +87,7 @@ def test_a_branch_on_a_constant_is_fixed_and_one_on_data_by_no_rewrite(tmp_path:
     assert (constant["outcome"], constant["rewritten_by"], constant["rewritten_outcome"]) == (
         "not convertible",
         "freeze",
-        "ready",
+        "dimensions fixed",  # requests have one batch, and TorchScript takes others
     )
     assert (tmp_path / constant["rewrites"][0]["archive"]).is_file()
     assert (tmp_path / constant["rewrites"][0]["program"]).is_file()

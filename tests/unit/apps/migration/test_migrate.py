@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from harness.cli.parser import parser
 from harness.core.migration import Migration
 from harness.core.models import GivenArtifact, ModelDeclaration
 from harness.artifacts.owners import read_fleet_manifest
@@ -93,3 +94,12 @@ def test_migrate_takes_the_interpreters_that_its_help_allows(
     for side in ("old", "new"):
         spec = found.specs[named[side]]
         assert (named[side] == side, spec.interpreter == python) == (side in sides, side in sides)
+
+
+@pytest.mark.parametrize(
+    "typed", [["a", "b", "--new", "2.6.0"], ["--new", "2.6.0", "a", "b"], ["a", "--new", "2.6.0", "--artifacts", "b"]]
+)
+def test_models_are_named_with_and_without_the_option(typed: list[str]) -> None:
+    words = ["migrate", *typed]
+    assert parser("gate", typed=words).parse_args(words).artifacts == ["a", "b"]
+    assert parser("gate", typed=["migrate"]).parse_args(["migrate"]).artifacts == []

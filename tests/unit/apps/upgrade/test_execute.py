@@ -510,9 +510,35 @@ def test_rerunning_a_model_alone_leaves_its_group_out(tmp_path: Path, executed: 
 @pytest.mark.parametrize("command", ["bisect", "mitigate"])
 def test_a_search_is_not_resumed_as_a_run_of_compat(tmp_path: Path, command: str) -> None:
     stored = keep(planned("dlrm"), tmp_path, f"dlrm-{command}")
-    with pytest.raises(ConfigError, match=f"is a run of {command}; go on with it: {command} --resume last"):
-        running.compat(Project(folder=PROJECT, out=str(tmp_path), resume="last"))
+    with pytest.raises(ConfigError, match=f"is a run of {command}; go on with it: .* {command} --resume {stored}"):
+        running.compat(Project(folder=PROJECT, out=str(tmp_path), resume=stored.name))
     assert not (stored / "report.json").exists()
+
+
+def test_the_last_run_is_the_newest_of_the_command_that_goes_on_with_it(tmp_path: Path, executed: list[Plan]) -> None:
+    mine = keep(replace(planned("din"), notes=("mine",)), tmp_path)
+    search = keep(planned("dlrm"), tmp_path, "zz-bisect")
+    assert search.name > mine.name
+    running.compat(Project(folder=PROJECT, out=str(tmp_path), resume="last"))
+    assert executed[0].notes[0] == "mine"
+    with RunDir.open(tmp_path, "last", search="bisect") as opened:
+        assert opened.path == search
+
+
+@pytest.mark.parametrize(
+    ("typed", "seconds"), [(["--explain"], 120), (["--explain", "30"], 30), (["--explain=30"], 30)]
+)
+def test_a_finished_run_is_explained_and_nothing_else_of_its_plan_changes(
+    tmp_path: Path, executed: list[Plan], typed: list[str], seconds: int
+) -> None:
+    plan = planned("din")
+    keep(plan, tmp_path)
+    words = ["compat", "--resume", "last", *typed]
+    again = Project(folder=PROJECT, out=str(tmp_path), resume="last", overrides={"explain": seconds}, arguments=words)
+    running.compat(again)
+    assert executed[0].settings == replace(plan.settings, explain=seconds)
+    with pytest.raises(ConfigError, match="drop the other options"):
+        running.compat(replace(again, arguments=[*words, "--latency", "thorough"]))
 
 
 def _finished(tmp_path: Path, *cells: CellVerdict) -> None:

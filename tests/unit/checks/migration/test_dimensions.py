@@ -3,7 +3,16 @@
 import pytest
 
 from harness.core.migration import Dimension
-from harness.checks.migration.dimensions import best_example, differing, fixed_dimensions, leaves_of, taken
+from harness.checks.migration.dimensions import (
+    batches,
+    best_example,
+    differing,
+    fixed_dimensions,
+    held,
+    larger,
+    leaves_of,
+    taken,
+)
 from harness.artifacts.tensors.decode import DecodeError
 from harness.artifacts.tensors.trees import Tree
 
@@ -45,6 +54,27 @@ def test_a_size_that_is_held_and_varied_is_fixed_and_a_free_one_is_not() -> None
         Dimension(argument="input[0]", axis=0, taken="4", asked=("1", "7")),
     )
     assert fixed_dimensions(taken([[["input", 0], [None, 3]]]), "one", requests) == ()
+
+
+def test_the_batch_is_what_equals_the_first_size_and_none_where_requests_vary_it() -> None:
+    """The state of a recurrent network has the batch second; a size that happens to equal it is tried last."""
+    one = request(tensor(4, 16), tensor(1, 4, 8), tensor(4, 3), ["int", 4])
+    first, every = batches("one", {"one": one, "other": one})
+    assert first == {("input[0]", 0), ("input[2]", 0)}
+    assert every == first | {("input[1]", 1)}
+    assert list(batches("one", {"one": one, "other": request(tensor(7, 16), *one[1][1:])})) == []
+    assert (
+        list(batches("one", {"one": request(tensor(0, 3))})) == list(batches("one", {"one": request(tensor())})) == []
+    )
+    grown = larger(one, every)[1]
+    assert [spec["grows"] for kind, spec in grown if kind == "tensor"] == [[0], [1], [0]]
+
+
+def test_only_what_the_program_takes_alone_is_held() -> None:
+    one, places = request(tensor(4, 16), tensor(4, 3)), {("input[0]", 0), ("input[1]", 0)}
+    program = taken([[["input", 0], [4, 16]], [["input", 1], [None, 3]]])
+    assert held(program, one, places) == (Dimension(argument="input[0]", axis=0, taken="4", asked=("5",)),)
+    assert held(taken([]), one, places) == ()
 
 
 def test_a_plain_value_that_requests_vary_is_a_constant_of_the_program() -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 import torch._inductor
 from torch._export.converter import TS2EPConverter
+from torch.utils._pytree import tree_leaves, tree_map
 
 ONLY_LISTS = "only lists"
 BEST_FIRST = ("ready", ONLY_LISTS, "not packageable", "dimensions fixed", "answers otherwise", "not convertible")
@@ -113,7 +114,32 @@ def outcome_of_requests(path, requests, loaded):
         if not same(expected, answered):
             return "answers otherwise"
         lists = lists or tuples_are_lists(expected, answered)
-    return "dimensions fixed" if refused else ONLY_LISTS if lists else "ready"
+    if refused or not answers_the_batches_of(torch.jit.load(path).eval(), loaded, requests[0][1]):
+        return "dimensions fixed"
+    return ONLY_LISTS if lists else "ready"
+
+
+def answers_the_batches_of(archive, loaded, request):
+    """Whether a program answers one more in a batch, as first size or as any that equals it, where the archive does."""
+    first = next((leaf for leaf in tree_leaves(request()) if isinstance(leaf, torch.Tensor) and leaf.dim()), None)
+    for axes in ((0,), range(8)) if first is not None and len(first) else ():
+
+        def larger(leaf, axes=axes):
+            for axis in axes if isinstance(leaf, torch.Tensor) else ():
+                if axis < leaf.dim() and leaf.shape[axis] == len(first):
+                    leaf = torch.cat([leaf, leaf.narrow(axis, 0, 1)], axis)
+            return leaf
+
+        try:
+            archive(*tree_map(larger, request()))
+        except Exception:
+            continue
+        try:
+            loaded(*tree_map(larger, request()))
+        except Exception:
+            return False
+        return True
+    return True
 
 
 def outcome_of(path, package):
