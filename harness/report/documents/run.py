@@ -9,7 +9,7 @@ from harness.core.plan import INITIALIZATION_LIMIT
 from harness.core.quantities import INITIALIZATION
 from harness.core.releases import Matrix
 from harness.core.report import CellTrend, RunOutline, RunReport
-from harness.core.text import amount
+from harness.core.text import amount, counted, joined
 from harness.core.verdict import Cause, CellVerdict
 from harness.report.document import (
     ALL,
@@ -94,8 +94,8 @@ from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word, counts_of
 
 SIGNS = "x: new time / old time; ?: could not tell whether within the limit; -: not measured"
 ROWS_SHOWN, OTHERS_SHOWN, LINES_SHOWN, STEPS_SHOWN, CELLS_SHOWN = 10, 6, 3, 5, 60
-"""On a terminal: rows of the table, models neither green nor red, notes of each kind, and steps; on a page cells of a
-cause.
+"""On a terminal: rows of the table, models neither green nor red, notes of each kind; everywhere: steps; on a page cells
+of a cause.
 """
 
 
@@ -216,14 +216,15 @@ def _head(report: RunReport, where: str) -> Iterator[Fact]:
 
 def _steps(report: RunReport, where: str) -> Part:
     """Return what to do about each cause that blocks, and what is expected then."""
-    blocks: list[Fact] = []
-    for at, step in enumerate(steps(report, where)):
-        importance = placed(FIRST - 50, at, 5) if at < STEPS_SHOWN else DETAIL
-        blocks.append(Fact(f"{at + 1}", step.text, importance))
+    to_do, blocks = steps(report, where), list[Fact]()
+    for at, step in enumerate(to_do[:STEPS_SHOWN]):
+        importance = placed(FIRST - 50, at, 5)
+        blocks.append(Fact(f"{at + 1}", f"{step.whose}: {step.text}", importance))
         blocks += [Fact("", step.path, importance, "path")] if step.path else []
-    if words := expectation(report):
-        blocks.append(Fact("", words, FIRST))
-    return Part(title="To upgrade", id="to-upgrade", kind="steps", noun="step", blocks=tuple(blocks))
+    rest = len(to_do) - STEPS_SHOWN
+    words = joined(f"and {counted(rest, 'more step')}, each with its cause" if rest > 0 else "", expectation(report))
+    blocks += [Fact("", words, FIRST)] if words else []
+    return Part(title="To upgrade", id="to-upgrade", kind="steps", blocks=tuple(blocks))
 
 
 def _nothing(report: RunReport, models: Sequence[ModelExcess]) -> str:

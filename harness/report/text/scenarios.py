@@ -198,9 +198,9 @@ WORKERS = {"libtorch": "the C++ worker", "python": "the Python worker"}
 _NAMES_LISTED = 3
 # Below it "1 in N" says more than a percentage.
 _RARE = 0.1
-_FEW = 0.5
-"""Rounds that do not exclude even failures of every second start say nothing about rare ones."""
-TOO_FEW = "one that is rare is not excluded; 59 starts would exclude a failure of 1 in 20 (95 %)"
+_FEW = 0.7
+"""One round or two exclude only what nearly every start would show: as a percentage that reads as nonsense."""
+TOO_FEW = "a failure that is rare is not excluded; 59 starts would exclude one in 20 (95 %)"
 
 
 def legend(scenarios: Sequence[ScenarioReport], limit: float) -> tuple[tuple[str, str], ...]:

@@ -19,14 +19,15 @@ BELOW = "the file below"
 
 
 class Step(NamedTuple):
-    """One thing to do: ``text`` has ``BELOW`` where it speaks of ``path``, a patched archive; empty without one."""
+    """What to do for the models ``whose``: ``text`` has ``BELOW`` where it means ``path``, an archive, or empty."""
 
+    whose: str
     text: str
     path: str = ""
 
     @property
     def whole(self) -> str:
-        """The step in one text."""
+        """The step in one text, without whose it is."""
         return self.text.replace(BELOW, self.path)
 
 
@@ -67,30 +68,33 @@ def _step(report: RunReport, cause: Cause, where: str) -> Step:
     )
     models = cause.models[0] if len(cause.models) == 1 else counted(len(cause.models), "model")
     few = f" ({first_few(cause.models, NAMED)})" if len(cause.models) > 1 else ""
-    whose = f" (owner: {', '.join(owners)})" if owners else ""
-    begin = f"{shorten(models, 60)}{few}{whose}: "
+    whose = f"{shorten(models, 60)}{few}{f', owner {joint}' if (joint := ', '.join(owners)) else ''}"
     if cause.status is Status.XPASS:
-        return Step(f"{begin}remove its waiver, which nothing needs any more")
+        return Step(whose, "remove its waiver, which nothing needs any more")
     cells = {cell.cell: cell for cell in report.judgement.cells}
     answers = any(kind in ANSWERS for id_ in cause.cells[:1] if id_ in cells for kind in cells[id_].kinds)
-    accept = f", or accept the difference (waivers add {report.run} {cause.cells[0]})" if answers else ""
+    accept = f", or accept the difference (waivers add {report.run} --cause {cause.id})" if answers else ""
     fix = cause.remedy
     if fix is None:
-        return Step(f"{begin}{_ask(report, cause)}{accept}")
+        return Step(whose, f"{_ask(report, cause)}{accept}")
     dear = is_dear(fix, report)
     price = f"{price_words(fix)}{f' (limit {limit_words(_limit(report))})' if dear else ''}"
     accept = accept if dear else ""
     if not fix.rewrites:
-        return Step(joined(f"{begin}set {fix.name}, {price}{accept}", conditions(fix)))
+        return Step(whose, joined(f"set {fix.name}, {price}{accept}", conditions(fix)))
     more = f" and {counted(len(cause.deploy) - 1, 'more file')} of its cause" if len(cause.deploy) > 1 else ""
     path = path_in_run(where, cause.deploy[0][1]) if cause.deploy else ""
     deploy = f"deploy {BELOW}{more}" if path else f"rewrite {fix.name}"
-    return Step(joined(f"{begin}{deploy}, {price}{accept}", conditions(fix)), path)
+    return Step(whose, joined(f"{deploy}, {price}{accept}", conditions(fix)), path)
 
 
 def _ask(report: RunReport, cause: Cause) -> str:
     """Return what to do about a cause that nothing was seen to take away."""
-    search = "; bisect, below, looks for a fix" if any(label == "bisect" for label, _ in cause.commands) else ""
+    search = (
+        "; the bisect command of its cause looks for one"
+        if any(label == "bisect" for label, _ in cause.commands)
+        else ""
+    )
     if cause.fix:
         return f"no verified fix: {cause.fix}{search}"
     if search:

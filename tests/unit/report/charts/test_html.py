@@ -169,15 +169,15 @@ def test_what_people_write_in_waivers_and_policies_stays_text(words: str) -> Non
 
 def test_the_first_screen_says_what_the_decision_rests_on() -> None:
     report = blocked()
-    first = Page(render_html(report)).text.partition("What needs you")[0]
+    first = Page(render_html(report)).text.partition("All causes")[0]
     caught = sum(item.caught for item in report.judgement.planted_defects)
     assert f"planted defects {caught} of {len(report.judgement.planted_defects)} came out right" in first
     assert "not measured init 2 of 6" in first
     missed = tuple(replace(item, caught=False) for item in report.judgement.planted_defects[:1])
     unseen = replace(report, judgement=replace(report.judgement, planted_defects=missed))
-    assert f"MISSED {missed[0].name}" in Page(render_html(unseen)).text.partition("What needs you")[0]
+    assert f"MISSED {missed[0].name}" in Page(render_html(unseen)).text.partition("All causes")[0]
     none = replace(report, judgement=replace(report.judgement, planted_defects=()))
-    assert "none ran: nothing shows" in Page(render_html(none)).text.partition("What needs you")[0]
+    assert "none ran: nothing shows" in Page(render_html(none)).text.partition("All causes")[0]
 
 
 def test_causes_lead_to_their_models() -> None:
