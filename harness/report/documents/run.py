@@ -94,8 +94,8 @@ from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word, counts_of
 
 SIGNS = "x: new time / old time; ?: could not tell whether within the limit; -: not measured"
 ROWS_SHOWN, OTHERS_SHOWN, LINES_SHOWN, STEPS_SHOWN, CELLS_SHOWN = 10, 6, 3, 5, 60
-"""On a terminal: rows of the table, models neither green nor red, notes of each kind; everywhere: steps; on a page cells
-of a cause.
+"""On a terminal: rows of the table, models neither green nor red, notes of each kind; everywhere: steps; on a page
+cells of a cause.
 """
 
 

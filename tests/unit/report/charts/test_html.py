@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from harness.core.verdict import WaiverState
 from harness.core.outcome import Status
 from harness.core.report import Explained
 from harness.core.verdict import CellVerdict
@@ -149,6 +150,18 @@ def test_an_issue_is_a_link_only_where_it_is_an_address_of_the_web() -> None:
         use = replace(report.waivers[0], waiver=replace(report.waivers[0].waiver, issue=issue))
         page = Page(render_html(replace(report, waivers=(use,))))
         assert not [link for link in page.all("a") if not is_within(str(link["href"])) and "pytorch" not in str(link)]
+
+
+def test_what_is_waived_is_named_on_the_first_screen() -> None:
+    report = governed()
+    use = replace(report.waivers[0], state=WaiverState.USED)
+    waiver = use.waiver
+    words = f"{waiver.model} ({waiver.owner}, until {waiver.expires.isoformat()})"
+    for uses, told in (((use,), True), ((replace(use, state=WaiverState.UNUSED),), False)):
+        page = Page(render_html(replace(report, waivers=uses))).text
+        assert (words in page.partition("All causes")[0]) is told
+    green = replace(upgrade_ok(), waivers=(use,))
+    assert f"Nothing measured is over a limit, beside what is waived: {words}." in Page(render_html(green)).text
 
 
 def test_golden_records_say_who_accepted_them_when_and_why() -> None:
