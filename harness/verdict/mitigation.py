@@ -1,10 +1,11 @@
 """What a search for settings found, as an answer and an exit code; and a fix in words, its price first."""
 
+import math
 from collections.abc import Iterable
 
 from harness.core.diagnosis import MitigationAnswer, Rewritten
 from harness.core.outcome import Status
-from harness.core.text import joined
+from harness.core.text import counted, joined
 from harness.core.verdict import CellVerdict, Fix, Mitigation
 
 WELL = (Status.PASS, Status.XPASS)
@@ -46,10 +47,16 @@ def fix_of(mitigation: Mitigation) -> Fix:
 
 
 def price_words(fix: Fix) -> str:
-    """Return what a fix costs: ``latency +8.5 % [-4.7, +23.4]``, or ``9.7 times slower``."""
-    if fix.price is None:
+    """Return what a fix costs: ``latency +8.5 % [-4.7, +23.4]``, or ``9.7 times slower [8.4, 11.1]``."""
+    price = fix.price
+    if price is None:
         return "cost not measured"
-    return f"{fix.price.ratio:.1f} times slower" if fix.price.ratio >= SLOWER_FROM else f"latency {fix.price.words}"
+    if price.ratio < SLOWER_FROM:
+        return f"latency {price.words}"
+    surely = (
+        f"[{price.low:.1f}, {price.high:.1f}]" if math.isfinite(price.high) else f"({counted(price.pairs, 'pair')})"
+    )
+    return f"{price.ratio:.1f} times slower {surely}"
 
 
 def conditions(fix: Fix) -> str:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from harness.core.measurement import limit_words
 from harness.core.outcome import Decision, Status
+from harness.core.prediction import RollbackAnswer
 from harness.core.quantities import STEADY
 from harness.core.report import RunReport
 from harness.core.text import counted, first_few, joined
@@ -42,8 +43,10 @@ def expectation(report: RunReport) -> str:
     """Return what comes of all steps; empty where one of them is no verified fix, or more than causes is in the way."""
     causes = [cause for cause in report.causes if cause.status in BLOCKING]
     open_ = [cause for cause in report.causes if cause.status is Status.INCONCLUSIVE]
-    unmet = any(not demand.met for demand in report.policy.demands)
-    if report.judgement.decision is not Decision.BLOCKED or open_ or unmet or report.judgement.vacuous or not causes:
+    judgement, rollback = report.judgement, report.rollback
+    other = judgement.of_cell or judgement.vacuous or any(not demand.met for demand in report.policy.demands)
+    shut = rollback is not None and rollback.gates and rollback.answer is not RollbackAnswer.YES
+    if judgement.decision is not Decision.BLOCKED or not causes or open_ or other or shut:
         return ""
     remedies = [cause.remedy for cause in causes if cause.remedy is not None and not cause.remedy.breaks]
     if len(remedies) < len(causes):
