@@ -204,11 +204,18 @@ def rewritten_artifact(artifact: Artifact, probe: ProbeResult) -> Artifact:
 
 
 def keep_rewritten(artifact: Artifact, folder: Path) -> Path:
-    """Copy a rewritten archive and its provenance into ``folder``; return the archive there."""
+    """Copy a rewritten archive, its provenance and its requests into ``folder``; return the archive there.
+
+    Requests lie beside it as a run looks for them, so that whoever judges the file by itself asks the same ones; there
+    are none where plain data cannot hold them.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{artifact.model}.pt"
     shutil.copyfile(artifact.path, path)
     shutil.copyfile(Path(artifact.path).with_name(PROVENANCE), folder / PROVENANCE)
+    requests = Path(artifact.path).with_name(f"{artifact.model}{files.REQUESTS}.pt")
+    if requests.is_file():
+        shutil.copyfile(requests, folder / requests.name)
     return path
 
 

@@ -1,7 +1,7 @@
 """The report: the only thing renderers see. Written as ``report.json``; the schema has a version."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from harness.core.comparison import OutputComparison
@@ -15,7 +15,7 @@ from harness.core.outcome import Decision, Outcome, Status
 from harness.core.policy import PolicyReport
 from harness.core.prediction import RollbackReport, StaticReport
 from harness.core.timeline import Timeline
-from harness.core.verdict import Cause, Judgement, WaiverUse
+from harness.core.verdict import Cause, Fix, Judgement, WaiverUse
 
 
 class CellTrend(StrEnum):
@@ -80,12 +80,14 @@ class Explained:
 
     Attributes:
         cell: id of the cell; ``model``: its model.
-        by: the command that searched: ``"bisect"``, ``"mitigate"`` or ``"first-bad"`` (``bisect --over releases``).
+        by: the command that searched: ``"bisect"``, ``"mitigate"`` or ``"first-bad"`` (``bisect --over releases``);
+            ``"baseline"`` for a fix that the baseline has verified.
         answer: in a few words, e.g. ``"operator aten::mul.Tensor"``; the same for the same cause.
         operators: those that a bisection has named, without their overloads.
         lines: (label, text) in reading order, for the cell.
         paths: files and folders to look at, relative to the run where they lie in its folder, else whole.
         seconds: what the search took; 0 where nobody measured.
+        fixes: what takes its symptom away, settings first, of each kind the cheapest first.
         patched: the archive with the best rewrite that fixes the cell, a path as ``paths`` has it; empty without one.
     """
 
@@ -97,7 +99,20 @@ class Explained:
     lines: tuple[tuple[str, str], ...] = ()
     paths: tuple[str, ...] = ()
     seconds: float = 0.0
+    fixes: tuple[Fix, ...] = ()
     patched: str = ""
+
+    def after(self, before: "Explained") -> "Explained":
+        """Return it with what only ``before``, an earlier search for the same, has measured: the prices of its fixes.
+
+        The archive is then the earlier one too, which is what was timed.
+        """
+        priced = {(fix.name, fix.rewrites): fix for fix in before.fixes if fix.price is not None}
+        fixes = tuple(priced.get((fix.name, fix.rewrites), fix) if fix.price is None else fix for fix in self.fixes)
+        if fixes == self.fixes:
+            return self
+        best, known = (next((fix for fix in found if fix.rewrites), None) for found in (fixes, before.fixes))
+        return replace(self, fixes=fixes, patched=before.patched if best == known else self.patched)
 
 
 SCHEMA_VERSION = 7

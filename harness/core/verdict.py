@@ -189,6 +189,28 @@ class Mitigation:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Fix:
+    """What was seen to take a failure away, and what it costs.
+
+    Attributes:
+        name: of settings, e.g. ``"profiling off"``, or of the rules of a rewrite; ``rewrites``: which of the two. The
+            old release was seen to answer alike with a rewrite.
+        what: what a rewrite does; ``needs``: what must hold for it to be right with other requests than those tried.
+        price: the steady call, new with it over old without; None where not measured.
+        breaks: other models that fail with it.
+        run: the earlier run that has verified it; empty where it is this one, or a search about it.
+    """
+
+    name: str
+    rewrites: bool = False
+    what: str = ""
+    needs: str = ""
+    price: RatioEstimate | None = None
+    breaks: tuple[str, ...] = ()
+    run: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RowVerdict:
     """One model: its cells, its worst status, and the reason in words where that is not PASS."""
 
@@ -315,6 +337,7 @@ class Cause:
         fix_verified: whether the fix was tried and answers as the golden does; else it is advice.
         deploy: what a verified fix puts into production: (where, line to paste) of a setting, (model, patched archive,
             relative to the run where it lies in its folder) of a rewrite.
+        remedy: a verified fix as data, with the highest price that was measured in its cells; None without one.
         commands: (label, command) pairs to repeat and to search it, whole, to be copied.
     """
 
@@ -329,4 +352,5 @@ class Cause:
     fix: str = ""
     fix_verified: bool = False
     deploy: tuple[tuple[str, str], ...] = ()
+    remedy: Fix | None = None
     commands: tuple[tuple[str, str], ...] = ()

@@ -10,8 +10,9 @@ from harness.core.outcome import Status
 from harness.core.releases import Ending, FirstBad
 from harness.core.report import Explained
 from harness.core.text import first_few
-from harness.core.verdict import CellVerdict, Mitigation
+from harness.core.verdict import CellVerdict, Fix, Mitigation
 from harness.verdict.first_bad import reads_otherwise
+from harness.verdict.mitigation import fix_line, fix_of
 
 MOST = 3
 SINCE = "since"
@@ -41,9 +42,9 @@ def _gravity(cell: CellVerdict) -> int:
 def by_bisection(cell: str, bisection: Bisection, *, folder: str, seconds: float = 0.0) -> Explained:
     """Return what ``bisection`` tells of ``cell``; ``folder`` is where its files lie, as ``Explained.paths`` has it."""
     rewrites = rewrites_that_fix(bisection.rewrites)
-    lines = [*_culprits(bisection), *_mitigations(bisection.mitigations), *_rewrites(rewrites)]
-    lines += [("refused", text) for text in bisection.refusals[:MOST]]
-    if not lines:
+    fixes = _fixes(bisection.mitigations, rewrites)
+    lines = [*_culprits(bisection), *(("refused", text) for text in bisection.refusals[:MOST])]
+    if not lines and not fixes:
         why = "; ".join((*bisection.notes, *(bisection.divergence.notes if bisection.divergence is not None else ())))
         lines = [("culprit", f"not found{f': {why}' if why else ''}")]
     made = [_within(folder, f"{item.folder}/reproduce.py") for item in bisection.reproducers if item.folder]
@@ -60,6 +61,7 @@ def by_bisection(cell: str, bisection: Bisection, *, folder: str, seconds: float
         lines=tuple(dict.fromkeys(lines)),
         paths=(*patched, *made[:MOST], _within(folder, "bisect.json")),
         seconds=seconds,
+        fixes=fixes,
         patched=_patched(folder, rewrites),
     )
 
@@ -99,15 +101,16 @@ def _doubts(first_bad: FirstBad) -> Iterator[str]:
 
 
 def by_mitigations(cell: str, result: MitigationResult, *, path: str) -> Explained:
-    lines = [*_mitigations(result.mitigations), *_rewrites(rewrites_that_fix(result.rewrites))]
+    fixes = _fixes(result.mitigations, rewrites_that_fix(result.rewrites))
     why = next(iter(result.notes), "") if not result.mitigations else ""
     return Explained(
         cell=cell,
         model=result.model,
         by="mitigate",
-        answer=lines[0][1] if lines else "nothing that was tried mitigates it",
-        lines=tuple(lines) or (("tried", why or "no setting that mitigate tried helps"),),
+        answer=fix_line(fixes[0]) if fixes else "nothing that was tried mitigates it",
+        lines=() if fixes else (("tried", why or "no setting that mitigate tried helps"),),
         paths=(path,),
+        fixes=fixes,
         patched=_patched(posixpath.dirname(path), rewrites_that_fix(result.rewrites)),
     )
 
@@ -118,7 +121,11 @@ def _patched(folder: str, working: Sequence[Rewritten]) -> str:
 
 def with_later(before: Sequence[Explained], later: Sequence[Explained]) -> tuple[Explained, ...]:
     """Return all that was found, of the same command about the same cell the later one."""
-    return tuple({(item.cell, item.by): item for item in (*before, *later)}.values())
+    known = {(item.cell, item.by): item for item in before}
+    for item in later:
+        earlier = known.get((item.cell, item.by))
+        known[item.cell, item.by] = item.after(earlier) if earlier is not None else item
+    return tuple(known.values())
 
 
 def rewrites_that_fix(rewrites: Iterable[Rewritten]) -> list[Rewritten]:
@@ -170,23 +177,13 @@ def _at(source: str) -> str:
     return f", {source.rpartition('/site-packages/')[2]}" if source else ""
 
 
-def _mitigations(tried: Iterable[Mitigation]) -> list[tuple[str, str]]:
-    lines = []
-    for item in [item for item in tried if item.mitigates][:MOST]:
-        price = item.price_of("steady")
-        cost = f": steady latency {price.to_old.words}" if price is not None and price.to_old is not None else ""
-        breaks = f"; but breaks {', '.join(item.breaks)}" if item.breaks else ""
-        lines.append(("mitigation", f"{item.name}{cost}{breaks}"))
-    return lines
-
-
-def _rewrites(working: Sequence[Rewritten]) -> list[tuple[str, str]]:
-    if not working:
-        return []
-    more = f"; {len(working) - 1} more mitigate it as well" if len(working) > 1 else ""
-    steady = working[0].steady
-    cost = f" (latency {steady.words})" if steady is not None else ""
-    return [("rewrite", f"{working[0].rule}: {working[0].what}{cost}{more}")]
+def _fixes(tried: Iterable[Mitigation], working: Sequence[Rewritten]) -> tuple[Fix, ...]:
+    """Return what fixes a cell, not more of each kind than a reader takes in."""
+    rewrites = (
+        Fix(name=item.rule, rewrites=True, what=item.what, needs=item.needs, price=item.steady)
+        for item in working[:MOST]
+    )
+    return (*[fix_of(item) for item in tried if item.mitigates][:MOST], *rewrites)
 
 
 def _within(folder: str, path: str) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from harness.core.report import Explained
 from harness.store import codec
-from harness.store.results import ResultStore
+from harness.store.results import ResultStore, WhyNot
 
 FOLDER = "explained"
 NAME_LIMIT = 150
@@ -27,8 +27,13 @@ def key(cell: str, command: str) -> str:
 
 
 def keep(run: Path, explained: Explained) -> Path:
-    """Write ``explained`` in place of the same command's last word; return its path. Raises ``RunDirError``."""
-    return explanations_in(run).save(key(explained.cell, explained.by), explained)
+    """Write ``explained`` in place of the same command's last word; return its path. Raises ``RunDirError``.
+
+    What only that one had measured is kept.
+    """
+    store, name = explanations_in(run), key(explained.cell, explained.by)
+    before = store.reusable(name)
+    return store.save(name, explained if isinstance(before, WhyNot) else explained.after(before))
 
 
 def kept(run: Path) -> tuple[Explained, ...]:

@@ -24,13 +24,14 @@ from harness.core.prediction import SEMANTICS_CHANGED, Prediction, StaticFinding
 from harness.core.quantities import QUANTITIES, STEADY, quantity_words
 from harness.core.report import Explained, ModelReport, RunReport
 from harness.core.text import counted, joined, prose
-from harness.core.verdict import Cause, CellVerdict, Finding, Mitigation
+from harness.core.verdict import Cause, CellVerdict, Finding, Fix, Mitigation
 from harness.serving.scenarios import TIMING
 from harness.serving.settings.differences import DIFFERS
 from harness.serving.settings.mitigations import shows
 from harness.verdict.commands import bisect_command, is_red, more_command, rerun_of_cause, waive_command
 from harness.verdict.counting import is_over
 from harness.verdict.latency import common_words, is_shared
+from harness.verdict.mitigation import fix_of, fix_words
 from harness.verdict.prediction import deciding
 
 KINDS = {
@@ -433,7 +434,8 @@ def _cut(text: str) -> str:
 def _cause(key: Key, items: Sequence[_Red], report: RunReport) -> Cause:
     first = items[0]
     statuses = {item.status for item in items}
-    fix, is_verified, deploy = _fix(items)
+    remedy, deploy, many = _remedy(items)
+    advice = next((known.what_to_do for known in _static(first, stopping=True) if known.what_to_do), "")
     return Cause(
         id=key.id,
         kind=key.kind,
@@ -443,9 +445,10 @@ def _cause(key: Key, items: Sequence[_Red], report: RunReport) -> Cause:
         models=tuple(dict.fromkeys(item.cell.model for item in items)),
         excess=first.excess,
         evidence=tuple(_evidence(key, first))[:EVIDENCE_LINES],
-        fix=fix,
-        fix_verified=is_verified,
+        fix=advice if remedy is None else fix_words(remedy, many, restores=_kind(first) in ANSWERS),
+        fix_verified=remedy is not None,
         deploy=deploy,
+        remedy=remedy,
         commands=tuple(_commands(key, items, report)),
     )
 
@@ -486,39 +489,51 @@ def _first(story: Sequence[tuple[str, str]], label: str) -> tuple[str, str] | No
     return next((line for line in story if line[0] == label), None)
 
 
-def _fix(items: Sequence[_Red]) -> tuple[str, bool, tuple[tuple[str, str], ...]]:
-    """Return what takes most of the cells away, with its cost, whether that was tried (advice was not), and its files.
+def _kind(item: _Red) -> str:
+    return item.finding.kind if item.finding is not None else ""
 
-    A mitigation was verified against the golden outputs. Where the answers were what changed, it says that they are
-    the old ones again: somebody may prefer the new ones.
+
+def _remedy(items: Sequence[_Red]) -> tuple[Fix | None, tuple[tuple[str, str], ...], str]:
+    """Return what takes most of the cells away, what of it is deployed, and of how many it is known, in words.
+
+    Settings come before rewrites: they change no file. Of two searches that found the same the one that priced it
+    counts, and of several cells the highest price.
     """
-    first = items[0].finding
-    restores = ", with the old answers" if first is not None and first.kind in ANSWERS else ""
-    mitigations: dict[str, list[Mitigation]] = {}
+    settings: dict[str, list[Fix]] = {}
+    paste: dict[str, tuple[tuple[str, str], ...]] = {}
+    rewrites: list[Fix] = []
+    patched: dict[str, str] = {}
     for item in items:
-        for mitigation in item.mitigations:
-            if mitigation.mitigates:
-                mitigations.setdefault(mitigation.name, []).append(mitigation)
-    if mitigations:
-        name = max(mitigations, key=lambda name: len(mitigations[name]))
-        priced = [item.price for item in mitigations[name] if item.price is not None]
-        cost = f"steady latency {max(priced, key=lambda price: price.ratio).words}" if priced else "cost not measured"
-        many = f" mitigates {len(mitigations[name])} of {len(items)} cells" if len(items) > 1 else ""
-        breaks = sorted({model for item in mitigations[name] for model in item.breaks})
-        broken = f"; but breaks {', '.join(breaks)}" if breaks else ""
-        paste = tuple(mitigations[name][0].paste.items())
-        return f"{name}{many}{restores}; {cost}{broken}", True, paste
-    for item in items:
-        lines = [line for explained in item.explained for line in explained.lines]
-        for label in ("mitigation", "rewrite"):
-            line = _first(lines, label)
-            if line is not None:
-                if label == "mitigation":
-                    return f"{line[1]}{restores}", True, ()
-                patched = {one.cell.model: told.patched for one in items for told in one.explained if told.patched}
-                return f"rewrite {line[1]}", True, tuple(patched.items())
-    advice = next((known.what_to_do for known in _static(items[0], stopping=True) if known.what_to_do), "")
-    return advice, False, ()
+        mitigations = [tried for tried in item.mitigations if tried.mitigates]
+        paste |= {tried.name: tuple(tried.paste.items()) for tried in mitigations}
+        searched = sorted(item.explained, key=lambda told: told.by == "baseline")
+        sources = [(fix_of(tried), "") for tried in mitigations]
+        sources += [(fix, told.patched) for told in searched for fix in told.fixes]
+        known: dict[tuple[bool, str], tuple[Fix, str]] = {}
+        for fix, archive in sources:
+            key = (fix.rewrites, fix.name)
+            if key not in known or (known[key][0].price is None and fix.price is not None):
+                known[key] = fix, archive
+        for fix, _ in known.values():
+            if not fix.rewrites:
+                settings.setdefault(fix.name, []).append(fix)
+        best = next(((fix, archive) for fix, archive in known.values() if fix.rewrites), None)
+        if best is not None:
+            rewrites.append(best[0])
+            patched |= {item.cell.model: best[1]} if best[1] else {}
+    chosen = max(settings.values(), key=len) if settings else rewrites
+    if not chosen:
+        return None, (), ""
+    breaks = tuple(sorted({model for fix in chosen for model in fix.breaks}))
+    prices = [fix.price for fix in chosen if fix.price is not None]
+    highest = max(prices, key=lambda price: price.ratio, default=None)
+    remedy = replace(chosen[0], price=highest, breaks=breaks)
+    if settings:
+        many = f"mitigates {len(chosen)} of {len(items)} cells" if len(items) > 1 else ""
+        return remedy, paste.get(remedy.name, ()), many
+    models = {item.cell.model for item in items}
+    many = f"of {len(patched)} of {len(models)} models" if len(patched) < len(models) else ""
+    return remedy, tuple(patched.items()), many
 
 
 def _commands(key: Key, items: Sequence[_Red], report: RunReport) -> Iterator[tuple[str, str]]:

@@ -82,8 +82,9 @@ def decide(
         decision, reason = Decision.BLOCKED, f"{reason}; {failing}" if decision is Decision.BLOCKED else failing
     elif unclear and decision in GREEN:
         decision, reason = Decision.INCONCLUSIVE, unclear
-    if unmet and planted_defects_required and decision in GREEN:
-        decision, reason = Decision.INCONCLUSIVE, f"the policy asks for more: {unmet}"
+    if unmet and planted_defects_required:
+        more = f"the policy asks for more: {unmet}"
+        decision, reason = (Decision.INCONCLUSIVE, more) if decision in GREEN else (decision, f"{more}; {reason}")
     if decision is Decision.UPGRADE_OK and not planted_defects_required:
         decision, reason = _decide_cell(rows)
     if left_out and decision in GREEN:

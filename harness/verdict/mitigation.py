@@ -1,10 +1,12 @@
-"""What a search for settings found, as an answer and an exit code."""
+"""What a search for settings found, as an answer and an exit code; and a fix in words, its price first."""
 
+import math
 from collections.abc import Iterable
 
 from harness.core.diagnosis import MitigationAnswer, Rewritten
 from harness.core.outcome import Status
-from harness.core.verdict import CellVerdict, Mitigation
+from harness.core.text import counted, joined
+from harness.core.verdict import CellVerdict, Fix, Mitigation
 
 WELL = (Status.PASS, Status.XPASS)
 
@@ -31,3 +33,53 @@ def answer_of(
         return MitigationAnswer.NOTHING, "both releases fail alike, so it is no regression"
     why = "".join(f" ({finding.message})" for finding in cell.findings[:1])
     return MitigationAnswer.UNDECIDED, f"the cell is {cell.status}: nobody could tell that a symptom is gone{why}"
+
+
+SLOWER_FROM = 2.0
+"""From this ratio on a price is a factor in words: few see at once that +866 % is 9.7 times as long."""
+
+
+def fix_of(mitigation: Mitigation) -> Fix:
+    """Return a mitigation that mitigates as a fix."""
+    steady = mitigation.price_of("steady")
+    price = mitigation.price if steady is None or steady.to_old is None else steady.to_old
+    return Fix(name=mitigation.name, price=price, breaks=mitigation.breaks)
+
+
+def price_words(fix: Fix) -> str:
+    """Return what a fix costs: ``latency +8.5 % [-4.7, +23.4]``, or ``9.7 times slower [8.4, 11.1]``."""
+    price = fix.price
+    if price is None:
+        return "cost not measured"
+    if price.ratio < SLOWER_FROM:
+        return f"latency {price.words}"
+    surely = (
+        f"[{price.low:.1f}, {price.high:.1f}]" if math.isfinite(price.high) else f"({counted(price.pairs, 'pair')})"
+    )
+    return f"{price.ratio:.1f} times slower {surely}"
+
+
+def conditions(fix: Fix) -> str:
+    """Return what else to know before a fix is deployed; empty for nothing."""
+    return joined(
+        f"but breaks {', '.join(fix.breaks)}" if fix.breaks else "",
+        f"needs: {fix.needs}" if fix.needs else "",
+        "the old release loads it too" if fix.rewrites else "",
+        f"verified in {fix.run}" if fix.run else "",
+    )
+
+
+def fix_line(fix: Fix) -> str:
+    """Return a fix that a search has found, on one line."""
+    what = f" ({fix.what})" if fix.what else ""
+    return joined(f"{price_words(fix)}: {fix.name}{what}", conditions(fix))
+
+
+def fix_words(fix: Fix, many: str, *, restores: bool) -> str:
+    """Return a fix in one sentence, its price first; ``many``: of how much of its cause it is known.
+
+    ``restores``: the answers were what changed, and it brings the old ones back: somebody may prefer the new ones.
+    """
+    name = f"rewrite {fix.name}" if fix.rewrites else fix.name
+    whose = f"{name} {many}".rstrip() + (", with the old answers" if restores and not fix.rewrites else "")
+    return joined(f"{price_words(fix)}: {whose}", conditions(fix), fix.what)

@@ -7,7 +7,7 @@ import sys
 
 import torch
 
-from gate_worker import device, libraries, settings
+from gate_worker import device, libraries, settings, wire
 from gate_worker.settings import unless_it_fails as ask
 
 
@@ -42,7 +42,8 @@ def take(runs_on):
         "env_vars": {
             name: value
             for name, value in os.environ.items()
-            if re.match(r"(OMP|MKL|ATEN|PYTORCH|TORCH|CUDA|CUBLAS|CUDNN|NVIDIA|KMP|LD_PRELOAD|MALLOC)", name)
+            if name != wire.INDUCTOR_FOLDER  # which is another one in each probe
+            and re.match(r"(OMP|MKL|ATEN|PYTORCH|TORCH|CUDA|CUBLAS|CUDNN|NVIDIA|KMP|LD_PRELOAD|MALLOC)", name)
         },
     }
 

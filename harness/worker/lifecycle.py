@@ -153,7 +153,7 @@ def do(run_dir, limit):
     os.makedirs(work, exist_ok=True)
     os.chdir(work)
     # What imports torch._inductor, as the converter of 2.6 does, makes this folder, by default where nobody may write.
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(work, "inductor")
+    os.environ[wire.INDUCTOR_FOLDER] = os.path.join(work, "inductor")
     with open(os.path.join(run_dir, wire.REQUEST), encoding="utf-8") as stream:
         request = json.load(stream)
     log = events.EventLog(os.path.join(run_dir, wire.EVENTS))

@@ -17,6 +17,8 @@ REGISTRY = "registry.json"
 WORK = "work"
 WITH_HOOKS_METHOD = "__call__"
 WITH_HOOKS = "_with_hooks"
+INDUCTOR_FOLDER = "TORCHINDUCTOR_CACHE_DIR"
+"""Names a folder of the probe that this process works for."""
 KEYWORDS_METHOD = "forward(**)"
 PROGRAM = ".pt2"
 PACKAGE = ".package.pt2"  # AOTInductor insists on the ending

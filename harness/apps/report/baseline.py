@@ -1,28 +1,39 @@
 """Compares a run with earlier ones: where their reports come from and are kept, and what has changed since."""
 
+import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from harness.checks.startup.rates import more_often
 from harness.core.errors import ConfigError, RunDirError, SelectionError
-from harness.core.report import RunOutline, RunReport
+from harness.core.outcome import Status
+from harness.core.report import BaselineReport, CellTrend, Explained, RunOutline, RunReport
 from harness.project import Project
 from harness.report.json.report import dump_report, load_report, read_outline
+from harness.search.explained_cells import with_later
+from harness.store.explanations import kept
 from harness.store.run_folder import REPORT, RunDir, find_run
+from harness.verdict.causes import with_causes
 from harness.verdict.since import since
 
-KEPT = "baseline-report.json"
+KEPT, BASELINE = "baseline-report.json", "baseline"
 READ = 12
 """Folders of earlier runs that a trend looks into, the newest: reports may be large."""
 
 
 def read_baseline(project: Project, name: str) -> RunReport:
+    """Return the report of another run, with what searches have found about it since."""
     path = _report_file(project, name)
     try:
         data = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"--baseline {name}: {path}: {error.strerror}", f"name a run, or its {REPORT}") from error
-    return load_report(data, file=str(path))
+    report = load_report(data, file=str(path))
+    if path.name != REPORT:
+        return report
+    found = with_later(report.explained, kept(path.parent))
+    return replace(report, explained=found, folder=str(path.parent.absolute()))
 
 
 def keep_baseline(run_dir: RunDir, before: RunReport) -> None:
@@ -39,8 +50,41 @@ def beside_kept(report: RunReport, folder: Path) -> RunReport:
 
 
 def beside(report: RunReport, before: RunReport) -> RunReport:
-    """Return the report with what has changed since ``before``; its decision and exit code stay what they are."""
-    return replace(report, baseline=since(before, report, more_often))
+    """Return the report with what has changed since ``before``, and the fixes that it has verified and this one lacks.
+
+    Its decision and exit code stay what they are.
+    """
+    found = since(before, report, more_often)
+    report = replace(report, baseline=found)
+    known = tuple(_verified(before, report, found))
+    return with_causes(replace(report, explained=with_later(report.explained, known))) if known else report
+
+
+def _verified(before: RunReport, report: RunReport, found: BaselineReport) -> Iterator[Explained]:
+    """Yield what fixes a red cell by the other run: of the same artifact, which failed alike in the same pair."""
+    sides = [
+        [side.fingerprint.torch if side.fingerprint else "" for side in (run.old, run.new)] for run in (before, report)
+    ]
+    if before.run == report.run or sides[0] != sides[1]:
+        return
+    digests = {model.model: model.artifact_digest for model in before.models}
+    same = {
+        model.model
+        for model in report.models
+        if model.artifact_digest and digests.get(model.model) == model.artifact_digest
+    }
+    open_ = {cell.cell for cell in report.judgement.cells if cell.status is Status.FAIL and cell.model in same}
+    open_ -= {item.cell for item in found.changes if item.change is not CellTrend.UNCHANGED}
+    open_ -= {item.cell for item in report.explained if item.fixes and item.by != BASELINE}
+    for told in sorted(before.explained, key=lambda told: all(fix.price is None for fix in told.fixes)):
+        archive = Path(before.folder, told.patched)
+        there = bool(told.patched) and archive.is_file()
+        fixes = tuple(replace(fix, run=fix.run or before.run) for fix in told.fixes if there or not fix.rewrites)
+        if told.cell not in open_ or not fixes:
+            continue
+        open_.remove(told.cell)
+        patched = os.path.relpath(archive, report.folder or ".") if there else ""
+        yield replace(told, by=BASELINE, fixes=fixes, lines=(), paths=(), operators=(), seconds=0.0, patched=patched)
 
 
 def _report_file(project: Project, name: str) -> Path:

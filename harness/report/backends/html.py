@@ -94,7 +94,8 @@ def _page(document: Document, whole: Document, charts: "_Charts") -> str:
         "glances": [fact for part in document.screen if part.kind == "glances" for fact in part.blocks],
         "context": [part for part in document.screen if part.kind == "context"],
         "head": [part for part in document.parts if not part.title],
-        "parts": [part for part in document.parts if part.title and not charts.is_empty(part)],
+        "steps": [part for part in document.parts if part.kind == "steps"],
+        "parts": [part for part in document.parts if part.title and part.kind != "steps" and not charts.is_empty(part)],
         "runs_of": runs_of,
         "of_kind": lambda item, kind: [
             block for block in item.blocks if isinstance(block, Part) and block.kind == kind

@@ -148,15 +148,19 @@ def _elsewhere(full: str) -> str:
 
 def _facts(items: Sequence[Fact], say: Escape) -> Iterator[str]:
     """Yield a list; a command stands as a block below it, so that it can be copied."""
-    before = ""
+    before, numbered = "", False
     for item in items:
+        numbered = item.label.isdecimal() or (numbered and not item.label and item.form == "path")
         if item.form == "command":
             yield from ("", *command_block(item.text))
         else:
             if before == "command":
                 yield ""
             text = _linked(code(item.text) if item.form == "path" else say(item.text, _PROSE_LIMIT), item.link)
-            yield f"- **{say(item.label, CELL_LIMIT)}** {text}" if item.label else f"- {text}"
+            if numbered:
+                yield f"{item.label}. {text}" if item.label else f"   - {text}"
+            else:
+                yield f"- **{say(item.label, CELL_LIMIT)}** {text}" if item.label else f"- {text}"
         before = item.form
 
 

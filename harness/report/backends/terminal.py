@@ -30,7 +30,7 @@ from harness.report.text.sparkline import ASCII, BLOCKS
 from harness.report.words.phrases import ending, shorten
 
 MOST_LINES, LEAST_WIDTH = 60, 80
-LABEL, WIDEST_LABEL, INDENT = 10, 14, "  "
+NUMBER, LABEL, WIDEST_LABEL, INDENT = 3, 10, 14, "  "
 LINES_OF_TEXT = 2
 """Of one text, where room is short."""
 LONGEST, LONGEST_HEAD = 1200, 200
@@ -127,7 +127,7 @@ class _Layout:
     def part(self, part: Part, indent: str, *, top: bool = False) -> Iterator[str]:
         """Yield one part; of what stands at the top only the things have headings."""
         inner = indent
-        if not top or part.word:
+        if not top or part.word or part.kind == "steps":
             yield from self.heading(part, indent)
             inner = indent + INDENT
         before: Block | None = None
@@ -175,7 +175,8 @@ class _Layout:
 
     def labelled(self, items: Sequence[Fact], indent: str) -> Iterator[str]:
         labels = [visible(item.label) for item in items]
-        wide = min(max([LABEL, *(len(label) + 2 for label in labels)]), WIDEST_LABEL)
+        numbers = all(label.isdecimal() for label in labels if label)
+        wide = NUMBER if numbers else min(max([LABEL, *(len(label) + 2 for label in labels)]), WIDEST_LABEL)
         before = ""
         for item, label in zip(items, labels, strict=True):
             shown = "" if label == before else shorten(label, WIDEST_LABEL - 1)
@@ -186,16 +187,16 @@ class _Layout:
                 yield f"{first}{visible(one)}"
                 yield from (f"{' ' * len(first)}{visible(other)}".rstrip() for other in others)
                 continue
-            lines = self.wrapped(item.text, self.width - len(first))
+            lines = self.wrapped(item.text, self.width - len(first), most=LINES_OF_TEXT + numbers)
             yield f"{first}{lines[0]}".rstrip()
             yield from (" " * len(first) + line for line in lines[1:])
 
-    def wrapped(self, text: str, room: int, *, hanging: bool = False) -> list[str]:
-        """Return a text in lines; numbers stay with their units, and a word that is copied stays whole."""
+    def wrapped(self, text: str, room: int, *, hanging: bool = False, most: int = LINES_OF_TEXT) -> list[str]:
+        """Return a text in lines, ``most`` where room is short; numbers stay with their units, copied words whole."""
         glued = _GLUED.sub(_GLUE, shorten(prose(text), LONGEST))
         lines = [line.replace(_GLUE, " ") for line in filled(glued, room, rest=INDENT * hanging)] or [""]
-        if self.brief and len(lines) > LINES_OF_TEXT:
-            lines = [*lines[: LINES_OF_TEXT - 1], f"{lines[LINES_OF_TEXT - 1][: room - 4].rstrip()} ..."]
+        if self.brief and len(lines) > most:
+            lines = [*lines[: most - 1], f"{lines[most - 1][: room - 4].rstrip()} ..."]
         return lines
 
     def table(self, table: Table, indent: str) -> list[str]:

@@ -10,6 +10,7 @@ from harness.report.excess import by_excess
 from harness.report.words.phrases import factor_words, shorten
 from harness.report.words.red_cells import run_directory
 from harness.report.words.summary import count_words, decision_words, headline, pair_words, reason_words
+from harness.report.words.to_upgrade import expectation, steps
 
 MARK = "<!-- torchscript-gate -->"
 """First line: by it a bot finds its comment again and replaces it."""
@@ -24,20 +25,24 @@ def render_comment(report: RunReport, *, directory: str = "", page: str = "") ->
         directory: where the run lies, as the reader would type it; ``reports/RUN`` if empty.
         page: address of its page on the web, to which the rows then lead: each cause, and the first of its cells.
     """
+    # Causes that block come first, each with a step; a path within the run, whose folder stands below.
+    to_do = {at: f"{at}. {step.whole}" for at, step in enumerate(steps(report, "."), start=1)}
     rows = [
         Row(
             cells=(
                 Cell(shorten(cause.title, _TEXT_LIMIT), link=page and f"{page}#cause-{at}"),
                 Cell(f"{len(cause.models)}: {_listed(cause.models)}", link=page and f"{page}#{place(cause.cells[0])}"),
                 factor_words(cause.excess) if cause.excess is not None else "",
-                shorten(cause.fix, _TEXT_LIMIT),
+                to_do.get(at, shorten(cause.fix, _TEXT_LIMIT)),
             )
         )
         for at, cause in enumerate(report.causes[:CAUSES_SHOWN], start=1)
     ]
     rest = len(report.causes) - CAUSES_SHOWN
     rows += [Row(cells=(f"and {rest} more", "", "", ""))] if rest > 0 else []
-    table = [Table(heads=("cause", "models", "over the limit", "fix"), rows=tuple(rows), numbers=(2,))] if rows else []
+    heads = ("cause", "models", "over the limit", "to upgrade" if to_do else "fix")
+    table = [Table(heads=heads, rows=tuple(rows), numbers=(2,))] if rows else []
+    then = [Fact("then", expectation(report).removeprefix("then "))] if expectation(report) else []
     news = [
         Fact(
             f"{len(part.blocks)} {part.title}",
@@ -55,7 +60,7 @@ def render_comment(report: RunReport, *, directory: str = "", page: str = "") ->
             means=decision_words(report),
             reason=shorten(reason_words(report), _REASON_LIMIT),
         ),
-        parts=(Part(title="", blocks=(*table, *beside, Fact("all of it", whole, form="path", link=page))),),
+        parts=(Part(title="", blocks=(*table, *then, *beside, Fact("all of it", whole, form="path", link=page))),),
     )
     return f"{MARK}\n{render_markdown(document, depth=3, live=False)}"
 

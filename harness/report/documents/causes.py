@@ -64,6 +64,7 @@ def cause_part(
     owners: tuple[str, ...] = (),
     brief: str = "",
     where: str = "",
+    stepped: bool = False,
 ) -> Part:
     """Return the cause at a place of its list.
 
@@ -72,6 +73,7 @@ def cause_part(
         before, after: what stands above its evidence, and below its commands.
         brief: what the first screen of a page says of it where it has no fix.
         where: the folder of the run, as its reader would type it.
+        stepped: whether the document tells the fix, and what to deploy, as one of its steps.
     """
     heading, words = placed(FIRST, at), placed(FIRST + 5, at, 6)
     alone = len(cause.models) == 1 and cause.models[0] not in cause.title
@@ -88,8 +90,8 @@ def cause_part(
             for place, (label, text) in enumerate(evidence)
         ),
         *(Fact(label, text, words + 105) for label, text in excess),
-        *([Fact("fix", cause.fix, words)] if cause.fix else []),
-        *_deploy(cause, where, words),
+        *([Fact("fix", cause.fix, words + 60 * stepped)] if cause.fix else []),
+        *_deploy(cause, where, words + 105 * stepped),
     ]
     return Part(
         title=f"{cause.models[0]}: {cause.title}" if alone else cause.title,
@@ -100,7 +102,7 @@ def cause_part(
         blocks=(*lines, *commands(cause.commands[:2], words), *commands(cause.commands[2:], words + 50), *after),
         id=f"cause-{at + 1}",
         find=f"cause:{cause.id}",
-        brief=f"fix: {cause.fix}" if cause.fix else brief or next((text for _, text in evidence), ""),
+        brief=f"fix: {cause.fix}" if cause.fix and not stepped else brief or next((text for _, text in evidence), ""),
         owners=owners,
         kind="cause",
     )

@@ -84,7 +84,7 @@ def policy_part(report: RunReport) -> Part:
         for at, (label, text) in enumerate(policy_lines(report, listed=CHANGES_SHOWN, shown=shown_above(report)))
     ]
     blocks: tuple[Block, ...] = (*lines, *(table for table in tables if table.rows), said)
-    return Part(title="Policy", id="policy", noun="line", importance=FIRST, blocks=blocks)
+    return Part(title="Policy", id="policy", noun="policy line", importance=FIRST, blocks=blocks)
 
 
 def _facts(policy: PolicyReport) -> Iterator[tuple[str, str]]:
@@ -243,7 +243,7 @@ def since_part(report: RunReport) -> Part:
     table = Table(heads=heads, rows=rows, caption="Cells that have changed", importance=ALL, noun="cell")
     nothing = [] if rows else [Fact("", "No cell has changed.", DETAIL)]
     blocks: tuple[Block, ...] = (beside, *differences, *lines, *nothing, *([table] if rows else []))
-    return Part(title="Since the baseline", id="baseline", noun="change", importance=FIRST, blocks=blocks)
+    return Part(title="Since the baseline", id="baseline", noun="baseline line", importance=FIRST, blocks=blocks)
 
 
 def _change(item: CellChange) -> tuple[str | Cell, ...]:

@@ -9,6 +9,7 @@ from harness.core.plan import INITIALIZATION_LIMIT
 from harness.core.quantities import INITIALIZATION
 from harness.core.releases import Matrix
 from harness.core.report import CellTrend, RunOutline, RunReport
+from harness.core.text import amount, counted, joined
 from harness.core.verdict import Cause, CellVerdict
 from harness.report.document import (
     ALL,
@@ -54,9 +55,11 @@ from harness.report.excess import ModelExcess, by_excess, steady_calls
 from harness.report.json.report import outline
 from harness.report.text.scenarios import HEADS, initialization_rows, legend
 from harness.report.text.table import (
+    BY_FLOOR,
     GUESSED,
     TableRow,
     columns,
+    floor_of,
     guessed_words,
     not_measured,
     row_cells,
@@ -85,12 +88,15 @@ from harness.report.words.summary import (
     title_words,
     torch_words,
 )
+from harness.report.words.to_upgrade import expectation, steps
 from harness.verdict.commands import is_red, report_command
 from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word, counts_of
 
 SIGNS = "x: new time / old time; ?: could not tell whether within the limit; -: not measured"
-ROWS_SHOWN, OTHERS_SHOWN, LINES_SHOWN, CELLS_SHOWN = 10, 6, 3, 60
-"""On a terminal: rows of the table, models neither green nor red, notes of each kind; on a page cells of a cause."""
+ROWS_SHOWN, OTHERS_SHOWN, LINES_SHOWN, STEPS_SHOWN, CELLS_SHOWN = 10, 6, 3, 5, 60
+"""On a terminal: rows of the table, models neither green nor red, notes of each kind; everywhere: steps; on a page
+cells of a cause.
+"""
 
 
 def run_document(
@@ -115,10 +121,15 @@ def run_document(
     judgement = report.judgement
     but = but_words(report)
     word = judgement.decision.value
+    to_do = _steps(report, where)
     parts = (
+        to_do,
         Part(title="", blocks=tuple(_head(report, where))),
         causes_section(
-            [_cause(report, cause, at, red, where) for at, cause in enumerate(report.causes)],
+            [
+                _cause(report, cause, at, red, where, stepped=bool(to_do.blocks))
+                for at, cause in enumerate(report.causes)
+            ],
             nothing=_nothing(report, models),
         ),
         _models(report, rows),
@@ -203,6 +214,19 @@ def _head(report: RunReport, where: str) -> Iterator[Fact]:
     yield from commands(((label, text) for label, text in side_lines(report) if label == "longer"), FIRST)
 
 
+def _steps(report: RunReport, where: str) -> Part:
+    """Return what to do about each cause that blocks, and what is expected then."""
+    to_do, blocks = steps(report, where), list[Fact]()
+    for at, step in enumerate(to_do[:STEPS_SHOWN]):
+        importance = placed(FIRST - 50, at, 5)
+        blocks.append(Fact(f"{at + 1}", f"{step.whose}: {step.text}", importance))
+        blocks += [Fact("", step.path, importance, "path")] if step.path else []
+    rest = len(to_do) - STEPS_SHOWN
+    words = joined(f"and {counted(rest, 'more step')}, each with its cause" if rest > 0 else "", expectation(report))
+    blocks += [Fact("", words, FIRST)] if words else []
+    return Part(title="To upgrade", id="to-upgrade", kind="steps", blocks=tuple(blocks))
+
+
 def _nothing(report: RunReport, models: Sequence[ModelExcess]) -> str:
     guessed = sum(bool(model.guessed) for model in report.models)
     if guessed:
@@ -212,7 +236,7 @@ def _nothing(report: RunReport, models: Sequence[ModelExcess]) -> str:
     return "Nothing blocks; what is open stands beside." if open_ else "Nothing needs you."
 
 
-def _cause(report: RunReport, cause: Cause, at: int, red: Mapping[str, RedCell], where: str) -> Part:
+def _cause(report: RunReport, cause: Cause, at: int, red: Mapping[str, RedCell], where: str, *, stepped: bool) -> Part:
     """Return one cause; on a page its models are links, and each of its cells says what happened there."""
     changes = {item.cell: item.change for item in report.baseline.changes} if report.baseline is not None else {}
     shown = [red[cell] for cell in cause.cells if cell in red]
@@ -221,7 +245,7 @@ def _cause(report: RunReport, cause: Cause, at: int, red: Mapping[str, RedCell],
     left = f"and {len(shown) - len(cells)} more" if len(shown) > len(cells) else ""
     table = Table(heads=CELL_HEADS, rows=cells, kind="red-cell", left=left)
     fold = Part(title=what, folded=True, importance=ALL, blocks=(table,))
-    return cause_part(cause, at, after=[fold] if cells else [], where=where)
+    return cause_part(cause, at, after=[fold] if cells else [], where=where, stepped=stepped)
 
 
 CELL_HEADS = ("model", "stage", "what happened", "since the baseline")
@@ -261,10 +285,12 @@ def _models(report: RunReport, rows: Sequence[TableRow]) -> Part:
     )
     stages = Counter(name for row in rows for name in dict.fromkeys(cell.scenario for cell in _open_cells(row)))
     absent, guessed, timed = not_measured(rows), guessed_words(rows), timed_in(rows)
+    floor = f"means decided by time: slower by less than {amount(floor_of(report), 's')} per call is no finding"
     notes = [
         *facts([("-", f"means not measured: {absent}" if absent else "")], DETAIL),
         *facts([("times", timed)], USUAL),
         *facts([(GUESSED, f"{guessed}, listed in report.md" if guessed else "")], FIRST),
+        *facts([(BY_FLOOR, floor if any(row.by_floor for row in rows) else "")], FIRST),
     ]
     table = Table(
         heads=columns(rows),

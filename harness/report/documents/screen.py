@@ -2,12 +2,12 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from harness.core.prediction import RollbackAnswer
 from harness.core.report import CellTrend, RunReport, SideReport
-from harness.core.text import counted
-from harness.core.verdict import WaiverState
+from harness.core.text import counted, first_few
+from harness.core.verdict import WaiverState, WaiverUse
 from harness.report.document import BAD, GOOD, OPEN, QUIET, Fact, Part, anchor, facts
 from harness.report.documents.fleet import CHANGE_TONES
 from harness.report.documents.migration import run_migration_words
@@ -17,7 +17,7 @@ from harness.report.text.table import TableRow, not_measured, table_rows, timed_
 from harness.report.words.phrases import factor_words, percent
 from harness.report.words.summary import common_words, difference_words, run_words, time_words
 
-SHOWN, OF_ONE_CAUSE, NOTES_SHOWN, REVISION = 5, 2, 2, 10
+SHOWN, OF_ONE_CAUSE, NOTES_SHOWN, KNOWN_SHOWN, REVISION = 5, 2, 2, 3, 10
 
 
 def screen_parts(report: RunReport, models: Sequence[ModelExcess]) -> tuple[Part, ...]:
@@ -87,7 +87,8 @@ def _worst(report: RunReport, models: Sequence[ModelExcess]) -> Part:
                 blocks=(Fact(f"{share:.1f}", "%"),),
             )
         )
-    nothing = "Nothing measured is over a limit."
+    known = dict.fromkeys(_known_words(use) for use in report.waivers if use.state is WaiverState.USED)
+    nothing = f"Nothing measured is over a limit{f', beside what is waived: {_few(known)}' if known else ''}."
     return Part(title="Furthest over a limit", kind="worst", id="models", nothing=nothing, blocks=tuple(blocks))
 
 
@@ -175,8 +176,19 @@ def _waivers(report: RunReport) -> Glances:
     words = [f"{counts[state]} {state.value}" for state in WaiverState if counts[state]]
     soon = sum(is_soon(use) for use in uses)
     words += [f"{soon} about to expire"] if soon else []
+    known = dict.fromkeys(_known_words(use) for use in uses if use.state is WaiverState.USED)
+    words += [_few(known)] if known else []
     tones = {waiver_tone(use) for use in uses}
     yield "waivers", ", ".join(words), BAD if BAD in tones else OPEN if soon or OPEN in tones else GOOD, "waivers"
+
+
+def _known_words(use: WaiverUse) -> str:
+    waiver = use.waiver
+    return f"{waiver.model} ({waiver.owner}, until {waiver.expires.isoformat()})"
+
+
+def _few(names: Iterable[str]) -> str:
+    return first_few(list(names), KNOWN_SHOWN)
 
 
 def _policy(report: RunReport) -> Glances:

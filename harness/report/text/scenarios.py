@@ -198,6 +198,9 @@ WORKERS = {"libtorch": "the C++ worker", "python": "the Python worker"}
 _NAMES_LISTED = 3
 # Below it "1 in N" says more than a percentage.
 _RARE = 0.1
+_FEW = 0.7
+"""One round or two exclude only what nearly every start would show: as a percentage that reads as nonsense."""
+TOO_FEW = "a failure that is rare is not excluded; 59 starts would exclude one in 20 (95 %)"
 
 
 def legend(scenarios: Sequence[ScenarioReport], limit: float) -> tuple[tuple[str, str], ...]:
@@ -260,6 +263,9 @@ def rounds_words(scenarios: Sequence[ScenarioReport]) -> tuple[str, ...]:
 
 def _several_bounds(passed: Mapping[tuple[int, float], Collection[str]], *, each: bool) -> str:
     """Return one sentence for scenarios with unequal numbers of rounds, none of which failed."""
+    if min(bound for _, bound in passed) > _FEW:
+        after = " or ".join(f"{rounds} ({_listed(places)})" for (rounds, _), places in passed.items())
+        return f"none failed in so many rounds{' per group' if each else ''}: {after}; {TOO_FEW}"
     most = max(passed.values(), key=len)
     said: list[str] = []
     for (rounds, bound), places in passed.items():
@@ -282,15 +288,18 @@ def _listed(names: Collection[str]) -> str:
 def hang_bound_words(rounds: int, failed: int, bound: float, *, each: bool = False) -> str:
     """Return what the rounds of one server group say about how often it fails.
 
-    ``"3 rounds, none failed: a failure in more than 64 % of starts is excluded (95 %)"``. Percentages are rounded up:
-    nothing is called excluded that the rounds do not exclude. ``each`` says that every server group had so many.
+    ``"9 rounds, none failed: a failure in more than 29 % of starts is excluded (95 %)"``. Percentages are rounded up:
+    nothing is called excluded that the rounds do not exclude. Few rounds exclude so little that they say what more
+    would. ``each`` says that every server group had so many.
     """
     if not rounds:
         return "no round ended, so nothing is known"
     if failed:
         said = f"{failed} of {counted(rounds, 'round')} failed"
         return said if bound >= 1 else f"{said}: up to {_rate(bound)} starts may fail (95 %)"
-    said = f"{counted(rounds, 'round')}{' per group' if each else ''}, none failed"
+    said = f"{'started once' if rounds == 1 else counted(rounds, 'round')}{' per group' if each else ''}, none failed"
+    if bound > _FEW:
+        return f"{said}: {TOO_FEW}"
     return f"{said}: a failure in more than {_rate(bound)} starts is excluded (95 %)"
 
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.core.outcome import Status
+from harness.core.plan import FLOOR
+from harness.core.quantities import STEADY
 from harness.core.report import ModelReport, RunReport
 from harness.core.text import counted, visible
 from harness.core.verdict import CellVerdict, Mitigation, RowVerdict
@@ -31,19 +33,23 @@ _TIMES = tuple(COLUMNS[at] for at in (5, 6, 7))
 _OUTPUTS_LIMIT = 11
 GUESSED = "*"
 """Marks the outputs of a model whose inputs were guessed."""
+BY_FLOOR = "~"
+"""Marks a steady latency that may be over its limit by so little time that it does not count."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableRow:
     """One model; ``facts`` is None where only a verdict exists, ``verdict`` where only facts exist.
 
-    ``migrated`` is its outcome outside of TorchScript; None where nobody asked of any model.
+    ``migrated`` is its outcome outside of TorchScript; None where nobody asked of any model. ``by_floor``: its interval
+    reaches over the limit of the steady call, and what that comes to is less than the time that counts.
     """
 
     model: str
     facts: ModelReport | None
     verdict: RowVerdict | None
     migrated: Cell | None = None
+    by_floor: bool = False
 
     @property
     def status(self) -> Status | None:
@@ -73,11 +79,30 @@ def table_rows(report: RunReport) -> tuple[TableRow, ...]:
     migrated = migrated_cells(report.migration)
     unknown = Cell(NOT_MEASURED) if migrated else None
     rows = [
-        TableRow(model=name, facts=facts.get(name), verdict=verdicts.get(name), migrated=migrated.get(name, unknown))
+        TableRow(
+            model=name,
+            facts=facts.get(name),
+            verdict=verdicts.get(name),
+            migrated=migrated.get(name, unknown),
+            by_floor=_is_by_floor(facts.get(name), report),
+        )
         for name in {**verdicts, **facts}
     ]
     rank = {status: index for index, status in enumerate(STATUS_ORDER)}
     return tuple(sorted(rows, key=lambda row: (-1 if row.status is None else rank[row.status], row.model)))
+
+
+def floor_of(report: RunReport) -> float:
+    """Return by how many seconds a steady call has to be slower to be a finding."""
+    return report.policy.settings.limits.get(FLOOR, report.policy.floor_s)
+
+
+def _is_by_floor(facts: ModelReport | None, report: RunReport) -> bool:
+    latency = facts.latency if facts is not None else None
+    if latency is None or latency.shown is None or latency.call_s is None:
+        return False
+    most_s = (latency.shown.high - 1) * latency.call_s[0]
+    return latency.shown.high > report.limits.get(STEADY, report.policy.steady) and most_s < floor_of(report)
 
 
 def rows_by_need(report: RunReport) -> tuple[TableRow, ...]:
@@ -157,10 +182,10 @@ def guessed_words(rows: Sequence[TableRow]) -> str:
 
 
 def _steady(row: TableRow, words: str) -> str:
-    """Return the steady latency, with a ``?`` where it could not be decided against the limit."""
+    """Return the steady latency, marked where it could not be decided against the limit, or the floor decided."""
     cells = row.cells
     undecided = any(cell.scenario == "latency" and cell.status is Status.INCONCLUSIVE for cell in cells)
-    return f"{words} ?" if undecided else words
+    return f"{words} ?" if undecided else f"{words} {BY_FLOOR}" if row.by_floor else words
 
 
 def _old_new(pair_s: tuple[float, float] | None, ratio: float | None, *, compact: bool) -> str:

@@ -18,6 +18,7 @@ from harness.report.words.summary import mitigation_words
 from harness.search.explained_cells import SINCE
 from harness.verdict.causes import cause_of
 from harness.verdict.commands import RED, bisect_command, is_red, more_command, rerun_command
+from harness.verdict.mitigation import fix_line
 
 FINDINGS_SHOWN = 3
 LABEL_LIMIT, STORY_LABEL_LIMIT = 12, 9
@@ -190,6 +191,7 @@ def _explained(found: Sequence[Explained], *, known: Sequence[Line]) -> list[Lin
         for label, text in item.lines
         if label != SINCE and not (static and label == "refused")
     ]
+    lines += [("rewrite" if fix.rewrites else "mitigation", fix_line(fix)) for item in found for fix in item.fixes]
     return list(dict.fromkeys(lines))  # mitigate tells the rewrites of bisect as well
 
 

@@ -7,6 +7,7 @@ from harness.core.text import counted
 from harness.core.verdict import Mitigation, PlantedDefectResult
 from harness.report.text.table import table_rows
 from harness.report.words.phrases import NO_REASON, but_of, exit_words, seconds
+from harness.report.words.to_upgrade import is_dear
 from harness.verdict.counting import counts_of
 
 _REVISION = 10
@@ -133,7 +134,10 @@ def reason_words(report: RunReport) -> str:
     models = {model for cause in causes for model in cause.models}
     verified = sum(cause.fix_verified for cause in causes)
     which = f", {verified} of them" if verified < len(causes) else ", each" if verified > 1 else ""
-    fixes = f"{which} with a verified fix" if verified else ""
+    dear = sum(is_dear(cause.remedy, report) for cause in causes if cause.remedy is not None)
+    how_many = "all" if dear == verified else "one" if dear == 1 else f"{dear}"
+    beyond = f", {how_many} of them beyond the latency limit" if verified > 1 else " beyond the latency limit"
+    fixes = f"{which} with a verified fix{beyond if dear else ''}" if verified else ""
     fails = f"{len(models)} of {counted(len(report.models), 'model')} {'fails' if len(models) == 1 else 'fail'}"
     return f"{fails}, {counted(len(causes), 'cause')}{fixes}; {reason}"
 

@@ -14,12 +14,15 @@ import torch
 
 from gate_worker import settings, wire
 from gate_worker.graph import node_facts, node_replacement
+from gate_worker.requests import files
+from gate_worker.requests.values import BadInputs
 from gate_worker.rewrite import execution, images, layers, matrix_products, pruning, removed_operators, whole
 from gate_worker.rewrite.rules import RULES, first_line
 from gate_worker.values import trees
 
 REGISTERING = (removed_operators, images, layers, execution, matrix_products, pruning)
 PROVENANCE = "provenance.json"
+REQUESTS = ".inputs.pt"
 
 
 def rewrite(request, run_dir, log):
@@ -40,11 +43,12 @@ def rewrite(request, run_dir, log):
             module = None
         if module is not None and not done["refused"]:
             patched = os.path.join(run_dir, name + ".pt")
-            files = extra_files(path)
-            note = provenance(order, done, artifact["digest"], files.get(PROVENANCE, b""))
-            torch.jit.save(module, patched, _extra_files=dict(files, **{PROVENANCE: note}))
+            extra = extra_files(path)
+            note = provenance(order, done, artifact["digest"], extra.get(PROVENANCE, b""))
+            torch.jit.save(module, patched, _extra_files=dict(extra, **{PROVENANCE: note}))
             with open(os.path.join(run_dir, PROVENANCE), "w", encoding="utf-8") as stream:
                 stream.write(note)
+            save_requests(artifact, os.path.join(run_dir, name + REQUESTS))
             if order["operators"]:
                 done["found"] = pruning.places_of(torch.jit.load(patched), order["operators"])
         log.mark("rewritten", done)
@@ -56,6 +60,18 @@ def requests_of(artifact, device):
     reader = trees.TensorReader(artifact["inputs_dir"], device)
     entries = reader.index(artifact["inputs_dir"])
     return {entry["set"]: reader.value(entry["tree"]) for entry in entries if entry["method"] == "forward"}
+
+
+def save_requests(artifact, path):
+    """Save all requests as whoever has the archive alone gives them; not where plain data cannot hold one."""
+    reader = trees.TensorReader(artifact["inputs_dir"], "cpu")
+    entries = reader.index(artifact["inputs_dir"])
+    sets = {item["set"]: {"method": item["method"], "arguments": reader.value(item["tree"])} for item in entries}
+    torch.save(sets, path)
+    try:
+        files.read(path, (), None, 0)
+    except BadInputs:
+        os.remove(path)
 
 
 def extra_files(path):

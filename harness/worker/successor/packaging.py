@@ -37,7 +37,7 @@ def cache_folder():
 
 def prepare(request):
     """Do what comes before a package is made or loaded: who looks at instructions, as new loaders do, learns those."""
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache_folder()
+    os.environ[wire.INDUCTOR_FOLDER] = cache_folder()
     try:
         from torch._inductor import codecache
     except ImportError:  # a release that loads no packages says so where it is asked to
@@ -54,16 +54,16 @@ def learn_instructions(kept):
     no time that is reported has them in it. The folder appears when it is whole: torch takes a library there that does
     not load for an instruction that the CPU lacks.
     """
-    cache = os.environ["TORCHINDUCTOR_CACHE_DIR"]
+    cache = os.environ[wire.INDUCTOR_FOLDER]
     drafted = None
     with contextlib.suppress(Exception):  # a read-only folder, another process that was first, no compiler
         if kept is not None and not os.path.isdir(kept):
             os.makedirs(os.path.dirname(kept), exist_ok=True)
             drafted = tempfile.mkdtemp(prefix=os.path.basename(kept) + "-", dir=os.path.dirname(kept))
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = drafted or kept or cache
+        os.environ[wire.INDUCTOR_FOLDER] = drafted or kept or cache
         if _instructions() and drafted is not None:
             os.rename(drafted, kept)
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
+    os.environ[wire.INDUCTOR_FOLDER] = cache
     if drafted is not None:
         shutil.rmtree(drafted, ignore_errors=True)
     with contextlib.suppress(Exception):  # no compiler: what compiles says so

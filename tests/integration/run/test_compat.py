@@ -72,6 +72,11 @@ def test_the_fingerprints_name_both_releases(healthy: Run) -> None:
     assert old.operator_version and old.isa and old.cpu and old.glibc
 
 
+def test_folders_that_the_gate_makes_are_no_difference_of_the_releases(healthy: Run) -> None:
+    assert "torch" in healthy.report.environment_differences
+    assert "env_vars" not in healthy.report.environment_differences
+
+
 def test_reports_are_written_and_render_again_from_json(healthy: Run) -> None:
     assert {"report.json", "report.md", "junit.xml", "plan.json"} <= {path.name for path in healthy.folder.iterdir()}
     root = ET.parse(healthy.folder / "junit.xml").getroot()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.artifacts.given import requests_beside
 from harness.search.bisect.divergence import trace_request
 from harness.search.bisect.traces import read_trace
 from harness.search.bisect.load_error import edited, pruned, refusals, refused_operators, smallest_refusing
@@ -86,6 +87,7 @@ def the_right_rule_for_an_operator_is_found(facts: Attributed, effects: Effects)
     assert (wrong.rule, wrong.fixes, wrong.artifact) == ("resize-bicubic", False, "")
     assert "not the same in" in wrong.note
     patched = effects.run_dir.path / right.artifact
+    assert requests_beside(str(patched)) == str(patched.with_suffix(".inputs.pt"))
     told = json.loads((patched.parent / "provenance.json").read_text())
     assert told["from_digest"] == facts.artifact("thumbnail").digest
     assert [node["operator"] for node in told["nodes"]] == ["aten::upsample_bicubic2d.vec"]

@@ -14,6 +14,7 @@ from harness.core.models import Artifact, ArtifactKind, InputSet
 from harness.core.outcome import Outcome
 from harness.core.probe import Failure, ModelResult, ProbeResult
 from harness.artifacts import adopted as artifacts
+from harness.artifacts.given import requests_beside
 from harness.artifacts.adopted import (
     MOST_BYTES,
     PROVENANCE,
@@ -346,3 +347,7 @@ def test_a_patched_archive_is_kept_with_its_provenance(tmp_path: Path) -> None:
     path = keep_rewritten(artifact, tmp_path / "run" / "fence-0")
     assert path.read_bytes() == b"archive"
     assert (path.parent / PROVENANCE).read_text() == "{}"
+    assert requests_beside(str(path)) == ""  # plain data could not hold them
+    (made / "m.inputs.pt").write_bytes(b"requests")
+    again = keep_rewritten(artifact, tmp_path / "run" / "fence-1")
+    assert Path(requests_beside(str(again))).read_bytes() == b"requests"

@@ -44,6 +44,7 @@ from harness.core.verdict import (
     PlantedDefectResult,
     CellVerdict,
     Finding,
+    Fix,
     Judgement,
     Mitigation,
     RowVerdict,
@@ -614,8 +615,11 @@ def explained() -> tuple[Explained, ...]:
         lines=(
             ("culprit", "aten::softmax.int in ranker.heads.1, models/recommender.py:118: output[0]: off by 0.041"),
             ("code", "return torch.softmax(scores, dim=-1)"),
-            ("rewrite", "softmax_by_parts: exp and sum (latency +0.4 % [-0.8, +1.6])"),
         ),
+        fixes=(
+            Fix(name="softmax_by_parts", rewrites=True, what="exp and sum", needs="float inputs", price=ratio(1.004)),
+        ),
+        patched=f"{place}/rewrites/1/recommender_v2.pt",
         paths=(f"{place}/rewrites/1/recommender_v2.pt", f"{place}/bisect.json"),
         seconds=4.2,
     )

@@ -1,6 +1,7 @@
 """What a red cell says of a search, and which red cells are worth one."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from tests.unit.builders.verdicts import mitigation
@@ -23,7 +24,8 @@ from harness.core.releases import Conclusion, Ending, FirstBad
 from harness.core.measurement import RatioEstimate
 from harness.core.outcome import Status
 from harness.core.report import Explained
-from harness.core.verdict import CellVerdict, Finding, Mitigation, Price
+from harness.store import explanations
+from harness.core.verdict import CellVerdict, Finding, Fix, Mitigation, Price
 
 CELL = "m/alone"
 FOUND = Bisection(model="m", old="torch 2.1.2", new="torch 2.6.0", answer=BisectAnswer.UNDECIDED)
@@ -105,16 +107,25 @@ def test_the_executor_is_reported_with_the_few_nodes_the_setting_and_the_rewrite
         rewrites=(
             Rewritten(rule="in vain", what="x", artifact="no.pt"),
             Rewritten(rule="dear", what="y", artifact="dear.pt", fixes=True, steady=replace(ratio, ratio=30.0)),
-            Rewritten(rule="doubled", what="a + a by 2 * a", artifact="rewrites/m.pt", fixes=True, steady=ratio),
+            Rewritten(
+                rule="doubled",
+                what="a + a by 2 * a",
+                needs="no views",
+                artifact="rewrites/m.pt",
+                fixes=True,
+                steady=ratio,
+            ),
         ),
         reproducers=(Reproducer(operator="n", folder="reproducers/1"), Reproducer(operator="n", note="none")),
     )
     told = by_bisection(CELL, found, folder="../other")
-    assert told.lines == (
-        ("reduced", "to aten::n0 + aten::n1, net.py:1"),
-        ("mitigation", "profiling off: steady latency +1.0 % [0.0, +2.0]"),
-        ("rewrite", "doubled: a + a by 2 * a (latency +1.0 % [0.0, +2.0]); 1 more mitigate it as well"),
+    assert told.lines == (("reduced", "to aten::n0 + aten::n1, net.py:1"),)
+    assert told.fixes == (
+        Fix(name="profiling off", price=ratio),
+        Fix(name="doubled", rewrites=True, what="a + a by 2 * a", needs="no views", price=ratio),
+        Fix(name="dear", rewrites=True, what="y", price=replace(ratio, ratio=30.0)),
     )
+    assert told.patched == "../other/rewrites/m.pt"
     assert told.paths == ("../other/rewrites/m.pt", "../other/reproducers/1/reproduce.py", "../other/bisect.json")
     alone = by_bisection(CELL, replace(FOUND, answer=BisectAnswer.EXECUTOR), folder="x")
     assert alone.lines[0][1].startswith("no operator by itself")
@@ -172,13 +183,16 @@ def test_the_smallest_archive_that_is_refused_is_named() -> None:
 
 def test_mitigations_are_reported_with_what_they_break() -> None:
     told = mitigated(mitigation("a", "b", mitigates=True, breaks=("n",)))
-    assert (told.lines, told.paths) == ((("mitigation", "a + b; but breaks n"),), ("p",))
+    assert (told.fixes, told.lines, told.paths) == ((Fix(name="a + b", breaks=("n",)),), (), ("p",))
+    assert told.answer == "cost not measured: a + b; but breaks n"
     none = mitigated(mitigation("a", mitigates=False))
     assert none.answer == "nothing that was tried mitigates it"
     assert none.lines == (("tried", "no setting that mitigate tried helps"),)
     assert mitigated(notes=("it passes",)).lines == (("tried", "it passes"),)
     rewritten = Rewritten(rule="doubled", what="a + a by 2 * a", fixes=True)
-    assert mitigated(notes=("load error",), rewrites=(rewritten,)).lines == (("rewrite", "doubled: a + a by 2 * a"),)
+    assert mitigated(notes=("load error",), rewrites=(rewritten,)).fixes == (
+        Fix(name="doubled", rewrites=True, what="a + a by 2 * a"),
+    )
 
 
 def mitigated(*mitigations: Mitigation, **more: Any) -> Explained:
@@ -195,3 +209,22 @@ def test_a_later_search_by_the_same_command_replaces_the_earlier_one() -> None:
     before = (one("a", "bisect", "old"), one("b", "bisect", "kept"))
     later = (one("a", "bisect", "new"), one("a", "first-bad", "more"))
     assert [item.answer for item in with_later(before, later)] == ["new", "kept", "more"]
+
+
+def test_a_price_outlives_a_later_search_that_measured_none(tmp_path: Path) -> None:
+    price = RatioEstimate(ratio=9.66, low=8.44, high=11.05, pairs=3, detectable=1.1)
+
+    def searched(*fixes: Fix, patched: str) -> Explained:
+        return Explained(cell=CELL, model="m", by="bisect", answer=patched, fixes=fixes, patched=patched)
+
+    bare, other = Fix(name="resize", rewrites=True), Fix(name="another", rewrites=True)
+    timed = searched(replace(bare, price=price), patched="timed.pt")
+    (told,) = with_later([timed], [searched(bare, patched="later.pt")])
+    assert (told.answer, told.fixes, told.patched) == ("later.pt", timed.fixes, "timed.pt")
+    unlike = searched(other, patched="later.pt")
+    assert with_later([timed], [unlike]) == (unlike,)
+    cheaper = searched(replace(bare, price=replace(price, ratio=1.0)), patched="later.pt")
+    assert with_later([timed], [cheaper]) == (cheaper,)
+    explanations.keep(tmp_path, timed)
+    explanations.keep(tmp_path, searched(bare, patched="later.pt"))
+    assert [item.fixes for item in explanations.kept(tmp_path)] == [timed.fixes]

@@ -18,7 +18,7 @@ from harness.core.outcome import Status
 from harness.core.plan import LatencyBudget, PolicySettings
 from harness.core.prediction import Weight
 from harness.core.report import Explained, ModelReport, RunReport
-from harness.core.verdict import CellVerdict, Finding, Ruled, Standstill
+from harness.core.verdict import CellVerdict, Finding, Fix, Ruled, Standstill
 from harness.core.errors import SelectionError
 from harness.verdict.latency import judge_latency, quantity_findings
 from harness.report.ci.annotations import render_annotations
@@ -297,7 +297,7 @@ def test_what_one_setting_mitigates_is_one_cause_with_its_cost() -> None:
     report = run_of(cells, mitigations=both)
     assert ids(report) == {"mitigated-by-profiling-off": ("a", "b"), "late-divergence-c": ("c",)}
     assert report.causes[0].fix.startswith(
-        "profiling off mitigates 2 of 2 cells, with the old answers; steady latency +1.0 %"
+        "latency +1.0 % [-0.2, +2.2]: profiling off mitigates 2 of 2 cells, with the old answers"
     )
     assert [cause.fix_verified for cause in report.causes] == [True, False]
 
@@ -314,13 +314,14 @@ def test_a_verified_fix_says_what_to_deploy() -> None:
             by="bisect",
             answer="operator aten::softmax",
             operators=("aten::softmax",),
-            lines=(("rewrite", "softmax: as exp over its sum"),),
+            fixes=(Fix(name="softmax", rewrites=True, what="as exp over its sum", needs="float inputs"),),
             patched=f"explained/{cell.model}/{cell.model}.pt",
         )
         for cell in cells
     ]
     (rewrite,) = with_causes(replace(run_of(cells), explained=tuple(told))).causes
-    assert (rewrite.fix, rewrite.fix_verified) == ("rewrite softmax: as exp over its sum", True)
+    words = "needs: float inputs; the old release loads it too; as exp over its sum"
+    assert (rewrite.fix, rewrite.fix_verified) == (f"cost not measured: rewrite softmax; {words}", True)
     assert rewrite.deploy == (("a", "explained/a/a.pt"), ("b", "explained/b/b.pt"))
     facts = {
         fact.label: fact.text for fact in cause_part(rewrite, 0, where="reports/r").blocks if isinstance(fact, Fact)

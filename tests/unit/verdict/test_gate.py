@@ -411,7 +411,10 @@ def test_run_that_has_less_than_the_policy_asks_for_is_never_green(rows: tuple[R
 
 
 def test_failure_stays_one_whatever_else_the_policy_asks_for() -> None:
-    assert outcome(judged(row(Status.FAIL), unmet="minimum_models = 9: 1 judged")) == (Decision.BLOCKED, 1)
+    red = judged(row(Status.FAIL), unmet="minimum_models = 9: 1 judged")
+    assert outcome(red) == (Decision.BLOCKED, 1)
+    assert red.reason.startswith("the policy asks for more: minimum_models = 9: 1 judged; ")
+    assert "policy" not in judged(row(Status.FAIL)).reason
 
 
 def test_repeated_cell_owes_the_policy_no_other_models() -> None:

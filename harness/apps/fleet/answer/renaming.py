@@ -8,13 +8,14 @@ from harness.core.comparison import OutputComparison
 from harness.core.fleet import FleetResult
 from harness.core.measurement import LatencyMeasurement, PairSample
 from harness.core.report import Explained, ModelReport, ScenarioReport
-from harness.core.verdict import CellVerdict, Mitigation, RowVerdict
+from harness.core.verdict import CellVerdict, Fix, Mitigation, RowVerdict
 
 NAMED: Final[Mapping[type, tuple[str, ...]]] = {
     FleetResult: ("name",),
     RowVerdict: ("model",),
     CellVerdict: ("cell", "model"),
     Mitigation: ("cell", "model", "breaks"),
+    Fix: ("breaks",),
     ModelReport: ("model", "group"),
     OutputComparison: ("model",),
     LatencyMeasurement: ("model",),

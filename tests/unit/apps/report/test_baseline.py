@@ -7,10 +7,13 @@ import pytest
 
 from harness.cli import main
 from harness.apps.upgrade import execute as running, plan as planning
-from harness.apps.report.baseline import KEPT, beside_kept, earlier_runs, keep_baseline, read_baseline
+from harness.apps.report.baseline import KEPT, beside, beside_kept, earlier_runs, keep_baseline, read_baseline
 from harness.project import Project
 from harness.core.errors import ConfigError, RunDirError, SelectionError
-from harness.report.json.report import dump_report
+from harness.report.json.report import dump_report, load_report
+from harness.core.report import RunReport
+from harness.core.verdict import Fix
+from harness.verdict.causes import with_causes
 from harness.store.run_folder import RunDir
 from harness.machine.clock import utc_now
 from tests.unit.builders.reports import beside_another, blocked, earlier, upgrade_ok
@@ -38,15 +41,19 @@ def options(reports: Path) -> Project:
 def test_it_is_found_by_name_by_folder_and_by_file(options: Project, reports: Path, tmp_path: Path) -> None:
     folder = reports / "2025-01-13"
     for name in ("2025-01-13", str(folder), str(folder / "report.json")):
-        assert dump_report(read_baseline(options, name)) == dump_report(earlier())
+        assert dump_report(read_baseline(options, name)) == dump_report(as_lying_in(folder))
     downloaded = tmp_path / "artifact"
     downloaded.mkdir()
     (downloaded / "report.json").write_bytes(dump_report(upgrade_ok()))
-    assert read_baseline(options, str(downloaded)) == upgrade_ok()
+    assert read_baseline(options, str(downloaded)) == replace(upgrade_ok(), folder=str(downloaded))
 
 
-def test_last_is_the_newest_run_that_has_a_report(options: Project) -> None:
-    assert dump_report(read_baseline(options, "last")) == dump_report(blocked())
+def as_lying_in(folder: Path) -> RunReport:
+    return replace(load_report((folder / "report.json").read_bytes(), file="report.json"), folder=str(folder))
+
+
+def test_last_is_the_newest_run_that_has_a_report(options: Project, reports: Path) -> None:
+    assert dump_report(read_baseline(options, "last")) == dump_report(as_lying_in(reports / "2025-01-14"))
 
 
 def test_one_that_is_not_there_or_has_no_report_says_so(options: Project, reports: Path) -> None:
@@ -133,3 +140,29 @@ def test_a_trend_has_the_earlier_runs_of_the_same_pair_the_oldest_first(reports:
     assert [run.started_at for run in found] == sorted(run.started_at for run in found)
     assert {run.run for run in found} == {"2025-01-11", earlier().run}
     assert earlier_runs(blocked(), reports / "2025-01-10") == () == earlier_runs(blocked(), reports / "no" / "where")
+
+
+def test_a_fix_that_it_has_verified_is_told_of_the_same_artifact(tmp_path: Path) -> None:
+    before = replace(blocked(), run="yesterday", folder=str(tmp_path / "yesterday"))
+    now = replace(blocked(), folder=str(tmp_path / "today"), explained=())
+    (told,) = (item for item in before.explained if item.fixes)
+
+    def kept_fix(report: RunReport) -> Fix | None:
+        return next(cause.remedy for cause in with_causes(report).causes if told.cell in cause.cells)
+
+    assert kept_fix(beside(now, before)) is None  # its archive is gone
+    archive = tmp_path / "yesterday" / told.patched
+    archive.parent.mkdir(parents=True)
+    archive.write_bytes(b"patched")
+    report = beside(now, before)
+    assert kept_fix(report) == replace(told.fixes[0], run="yesterday")
+    assert [item.by for item in report.explained] == ["baseline"]
+    (cause,) = (cause for cause in report.causes if told.cell in cause.cells)
+    assert cause.deploy == ((told.model, f"../yesterday/{told.patched}"),)
+    assert "verified in yesterday" in cause.fix
+    models = tuple(replace(model, artifact_digest=f"{model.artifact_digest}0") for model in now.models)
+    assert kept_fix(beside(replace(now, models=models), before)) is None
+    fingerprint = before.new.fingerprint
+    assert fingerprint is not None
+    elsewhere = replace(before, new=replace(before.new, fingerprint=replace(fingerprint, torch="2.5.0")))
+    assert kept_fix(beside(now, elsewhere)) is None

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from harness.core.verdict import WaiverState
 from harness.core.outcome import Status
 from harness.core.report import Explained
 from harness.core.verdict import CellVerdict
@@ -151,6 +152,18 @@ def test_an_issue_is_a_link_only_where_it_is_an_address_of_the_web() -> None:
         assert not [link for link in page.all("a") if not is_within(str(link["href"])) and "pytorch" not in str(link)]
 
 
+def test_what_is_waived_is_named_on_the_first_screen() -> None:
+    report = governed()
+    use = replace(report.waivers[0], state=WaiverState.USED)
+    waiver = use.waiver
+    words = f"{waiver.model} ({waiver.owner}, until {waiver.expires.isoformat()})"
+    for uses, told in (((use,), True), ((replace(use, state=WaiverState.UNUSED),), False)):
+        page = Page(render_html(replace(report, waivers=uses))).text
+        assert (words in page.partition("All causes")[0]) is told
+    green = replace(upgrade_ok(), waivers=(use,))
+    assert f"Nothing measured is over a limit, beside what is waived: {words}." in Page(render_html(green)).text
+
+
 def test_golden_records_say_who_accepted_them_when_and_why() -> None:
     text = render_html(governed("the drift is known"))
     assert "golden 1 record, accepted 2026-10-02 by grace" in Page(text).text
@@ -169,15 +182,15 @@ def test_what_people_write_in_waivers_and_policies_stays_text(words: str) -> Non
 
 def test_the_first_screen_says_what_the_decision_rests_on() -> None:
     report = blocked()
-    first = Page(render_html(report)).text.partition("What needs you")[0]
+    first = Page(render_html(report)).text.partition("All causes")[0]
     caught = sum(item.caught for item in report.judgement.planted_defects)
     assert f"planted defects {caught} of {len(report.judgement.planted_defects)} came out right" in first
     assert "not measured init 2 of 6" in first
     missed = tuple(replace(item, caught=False) for item in report.judgement.planted_defects[:1])
     unseen = replace(report, judgement=replace(report.judgement, planted_defects=missed))
-    assert f"MISSED {missed[0].name}" in Page(render_html(unseen)).text.partition("What needs you")[0]
+    assert f"MISSED {missed[0].name}" in Page(render_html(unseen)).text.partition("All causes")[0]
     none = replace(report, judgement=replace(report.judgement, planted_defects=()))
-    assert "none ran: nothing shows" in Page(render_html(none)).text.partition("What needs you")[0]
+    assert "none ran: nothing shows" in Page(render_html(none)).text.partition("All causes")[0]
 
 
 def test_causes_lead_to_their_models() -> None:

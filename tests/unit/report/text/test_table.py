@@ -7,7 +7,8 @@ from harness.core.outcome import Decision, Status
 from harness.core.report import RunReport
 from harness.core.verdict import Judgement, RowVerdict
 from harness.report.text.table import COLUMNS, columns, not_measured, row_cells, table_rows, timed_in
-from tests.unit.builders.reports import blocked, build, healthy, migrating, upgrade_ok
+from tests.unit.builders.rendered import render_console
+from tests.unit.builders.reports import blocked, build, healthy, latency, migrating, ratio, upgrade_ok
 
 
 def with_statuses(*statuses: Status) -> RunReport:
@@ -90,3 +91,18 @@ def test_a_run_that_was_asked_says_in_one_more_column_which_models_could_leave_t
     assert migration is not None
     no_converter = replace(migrating(), migration=replace(migration, why_not="torch 2.1.2 has no converter"))
     assert columns(table_rows(no_converter)) == COLUMNS
+
+
+def test_a_steady_latency_that_passes_only_by_the_floor_is_marked() -> None:
+    """A call takes 2.12 ms: at most +4 % are 85 us."""
+    report = upgrade_ok()
+    first = replace(report.models[0], latency=latency(report.models[0].model, ratio(1.02, 0.02)))
+    report = replace(report, models=(first, *report.models[1:]), limits={"steady": 1.03})
+
+    def marked(floor_s: float) -> tuple[int, bool]:
+        shown = replace(report, policy=replace(report.policy, floor_s=floor_s))
+        words = "decided by time: slower by less than" in render_console(shown, width=100)
+        return sum(row_cells(row, compact=False)[7].endswith(" ~") for row in table_rows(shown)), words
+
+    assert marked(100e-6) == (1, True)
+    assert marked(50e-6) == (0, False)

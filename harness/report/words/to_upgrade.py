@@ -1,0 +1,107 @@
+"""What is to be done so that a blocked upgrade is none, a step per cause; every format shows the same steps."""
+
+from typing import NamedTuple
+
+from harness.core.measurement import limit_words
+from harness.core.outcome import Decision, Status
+from harness.core.prediction import RollbackAnswer
+from harness.core.quantities import STEADY
+from harness.core.report import RunReport
+from harness.core.text import counted, first_few, joined
+from harness.core.verdict import Cause, Fix
+from harness.report.words.phrases import path_in_run, shorten
+from harness.verdict.causes import ANSWERS
+from harness.verdict.mitigation import conditions, price_words
+
+NAMED = 2
+BLOCKING = (Status.FAIL, Status.XPASS)
+BELOW = "the file below"
+"""What a step calls its first ``path``, where that stands on a line of its own."""
+
+
+class Step(NamedTuple):
+    """What to do for the models ``whose``: ``text`` has ``BELOW`` where it means ``path``, an archive, or empty."""
+
+    whose: str
+    text: str
+    path: str = ""
+
+    @property
+    def whole(self) -> str:
+        """The step in one text, without whose it is."""
+        return self.text.replace(BELOW, self.path)
+
+
+def steps(report: RunReport, where: str) -> tuple[Step, ...]:
+    """Return a step per cause that blocks, in their order; ``where``: the folder of the run as its reader types it."""
+    if report.judgement.decision not in (Decision.BLOCKED, Decision.OK_WITH_MITIGATION):
+        return ()
+    return tuple(_step(report, cause, where) for cause in report.causes if cause.status in BLOCKING)
+
+
+def expectation(report: RunReport) -> str:
+    """Return what comes of all steps; empty where one of them is no verified fix, or more than causes is in the way."""
+    causes = [cause for cause in report.causes if cause.status in BLOCKING]
+    open_ = [cause for cause in report.causes if cause.status is Status.INCONCLUSIVE]
+    judgement, rollback = report.judgement, report.rollback
+    other = judgement.of_cell or judgement.vacuous or any(not demand.met for demand in report.policy.demands)
+    shut = rollback is not None and rollback.gates and rollback.answer is not RollbackAnswer.YES
+    if judgement.decision is not Decision.BLOCKED or not causes or open_ or other or shut:
+        return ""
+    remedies = [cause.remedy for cause in causes if cause.remedy is not None and not cause.remedy.breaks]
+    if len(remedies) < len(causes):
+        return ""
+    files = all(remedy.rewrites for remedy in remedies)
+    decision = Decision.UPGRADE_OK if files else Decision.OK_WITH_MITIGATION
+    return f"then {decision.value} is expected: a run with {'these files' if files else 'these fixes'} says so"
+
+
+def is_dear(fix: Fix, report: RunReport) -> bool:
+    """Whether a fix surely costs more than the limit of the steady call lets a release cost."""
+    return fix.price is not None and fix.price.low > _limit(report)
+
+
+def _limit(report: RunReport) -> float:
+    return report.limits.get(STEADY, report.policy.steady)
+
+
+def _step(report: RunReport, cause: Cause, where: str) -> Step:
+    owners = dict.fromkeys(
+        use.waiver.owner for use in report.waivers if use.waiver.owner and {*use.cells} & {*cause.cells}
+    )
+    models = cause.models[0] if len(cause.models) == 1 else counted(len(cause.models), "model")
+    few = f" ({first_few(cause.models, NAMED)})" if len(cause.models) > 1 else ""
+    whose = f"{shorten(models, 60)}{few}{f', owner {joint}' if (joint := ', '.join(owners)) else ''}"
+    if cause.status is Status.XPASS:
+        return Step(whose, "remove its waiver, which nothing needs any more")
+    cells = {cell.cell: cell for cell in report.judgement.cells}
+    answers = any(kind in ANSWERS for id_ in cause.cells[:1] if id_ in cells for kind in cells[id_].kinds)
+    accept = f", or accept the difference (waivers add {report.run} --cause {cause.id})" if answers else ""
+    fix = cause.remedy
+    if fix is None:
+        return Step(whose, f"{_ask(report, cause)}{accept}")
+    dear = is_dear(fix, report)
+    price = f"{price_words(fix)}{f' (limit {limit_words(_limit(report))})' if dear else ''}"
+    accept = accept if dear else ""
+    if not fix.rewrites:
+        return Step(whose, joined(f"set {fix.name}, {price}{accept}", conditions(fix)))
+    more = f" and {counted(len(cause.deploy) - 1, 'more file')} of its cause" if len(cause.deploy) > 1 else ""
+    path = path_in_run(where, cause.deploy[0][1]) if cause.deploy else ""
+    deploy = f"deploy {BELOW}{more}" if path else f"rewrite {fix.name}"
+    return Step(whose, joined(f"{deploy}, {price}{accept}", conditions(fix)), path)
+
+
+def _ask(report: RunReport, cause: Cause) -> str:
+    """Return what to do about a cause that nothing was seen to take away."""
+    search = (
+        "; the bisect command of its cause looks for one"
+        if any(label == "bisect" for label, _ in cause.commands)
+        else ""
+    )
+    if cause.fix:
+        return f"no verified fix: {cause.fix}{search}"
+    if search:
+        return f"no fix found{search}"
+    if cause.kind in ("slowdown", "limit"):
+        return "no fix found: accept its time by a limit of the policy, or ask its owner for a faster model"
+    return f"no fix found: ask its owner for an export by {report.new.name}"

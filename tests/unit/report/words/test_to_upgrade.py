@@ -1,0 +1,110 @@
+"""What is to be done about each cause that blocks, at which price, and what is expected then."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from harness.core.measurement import RatioEstimate
+from harness.core.outcome import Status
+from harness.core.policy import Demand
+from harness.core.report import RunReport
+from harness.core.verdict import Cause, Fix
+from harness.report.ci.comment import render_comment
+from harness.report.words.summary import reason_words
+from harness.verdict.mitigation import price_words
+from harness.report.words.to_upgrade import Step, expectation, is_dear, steps
+from tests.unit.builders.rendered import render_console, render_html, render_markdown
+from tests.unit.builders.reports import blocked, ratio, upgrade_ok
+
+CHEAP = Fix(name="device-test", rewrites=True, what="in words", price=ratio(1.02))
+DEAR = Fix(
+    name="resize", rewrites=True, needs="images of bytes",
+    price=RatioEstimate(ratio=9.66, low=8.44, high=11.05, pairs=3, detectable=1.1),
+)  # fmt: skip
+
+
+def with_fixes(*fixes: Fix | None) -> RunReport:
+    """Return a blocked run with a cause per fix; the first model's answers are what is wrong."""
+    cell = "recommender_v2/backward/alone/cpu/default"
+    report = blocked()
+    known = next(cell for cell in report.judgement.cells if cell.model == "recommender_v2" and cell.scenario == "alone")
+    causes = tuple(
+        Cause(
+            id=f"cause-{at}",
+            kind="semantics",
+            status=Status.FAIL,
+            title="title",
+            cells=(known.cell or cell,),
+            models=("recommender_v2",),
+            fix_verified=fix is not None,
+            remedy=fix,
+            deploy=(("recommender_v2", f"explained/{at}/m.pt"),) if fix is not None and fix.rewrites else (),
+        )
+        for at, fix in enumerate(fixes)
+    )
+    return replace(report, causes=causes)
+
+
+def test_a_step_says_what_to_deploy_its_price_and_what_it_needs() -> None:
+    cheap, dear, none = steps(with_fixes(CHEAP, DEAR, None), "reports/r")
+    accept = "or accept the difference (waivers add 20250114-093011-2.1.2-2.6.0 --cause"
+    assert cheap == Step(
+        "recommender_v2",
+        f"deploy the file below, {'latency ' + CHEAP.price.words if CHEAP.price else ''}; the old release loads it too",
+        "reports/r/explained/0/m.pt",
+    )
+    assert dear.text == (
+        f"deploy the file below, 9.7 times slower [8.4, 11.1] (limit +3 %), {accept} cause-1); needs: images of bytes; "
+        "the old release loads it too"
+    )
+    assert none.text == f"no fix found: ask its owner for an export by torch 2.6.0, {accept} cause-2)"
+    assert (none.path, dear.whole.partition(",")[0]) == ("", "deploy reports/r/explained/1/m.pt")
+    assert steps(upgrade_ok(), "reports/r") == ()
+
+
+def test_a_green_run_is_expected_only_where_every_cause_has_a_fix_and_nothing_else_is_in_the_way() -> None:
+    report = with_fixes(CHEAP, DEAR)
+    assert expectation(report) == "then UPGRADE OK is expected: a run with these files says so"
+    assert "OK WITH MITIGATION" in expectation(with_fixes(CHEAP, Fix(name="profiling off")))
+    lacking = replace(report.policy, demands=(Demand(what="minimum_models = 40", found="6 judged", met=False),))
+    undecided = replace(report.causes[0], status=Status.INCONCLUSIVE)
+    for other in (
+        with_fixes(CHEAP, None),
+        with_fixes(CHEAP, replace(DEAR, breaks=("other",))),
+        replace(report, policy=lacking),
+        replace(report, judgement=replace(report.judgement, of_cell=True)),
+        replace(report, causes=(*report.causes, undecided)),
+        upgrade_ok(),
+    ):
+        assert expectation(other) == ""
+
+
+@pytest.mark.parametrize(
+    ("fixes", "words"),
+    [
+        ((CHEAP, CHEAP), "2 causes, each with a verified fix; "),
+        ((CHEAP, DEAR), "2 causes, each with a verified fix, one of them beyond the latency limit; "),
+        ((DEAR, DEAR), "2 causes, each with a verified fix, all of them beyond the latency limit; "),
+        ((CHEAP, DEAR, None), "3 causes, 2 of them with a verified fix, one of them beyond the latency limit; "),
+        ((DEAR,), "1 cause with a verified fix beyond the latency limit; "),
+    ],
+)
+def test_a_fix_beyond_the_limit_is_not_just_called_verified(fixes: tuple[Fix | None, ...], words: str) -> None:
+    assert words in reason_words(with_fixes(*fixes))
+    assert price_words(replace(DEAR, price=ratio(3.0, math.inf, pairs=1))) == "3.0 times slower (1 pair)"
+    assert not is_dear(replace(DEAR, price=ratio(1.06, 0.05)), with_fixes(DEAR))  # it may well be within
+
+
+def test_every_format_has_the_steps_first_and_each_cause_once() -> None:
+    report = with_fixes(CHEAP, DEAR)
+    console, markdown, page, comment = (
+        render_console(report, width=100), render_markdown(report), render_html(report), render_comment(report),
+    )  # fmt: skip
+    assert console.index("To upgrade\n  1  recommender_v2: deploy") > console.index("planted")
+    assert console.index("To upgrade") < console.index("why ") < console.index("BLOCKED")
+    assert markdown.index("## To upgrade\n\n1. recommender_v2: deploy") < markdown.index("**torch**")
+    assert page.index("To upgrade") < page.index("At a glance")
+    assert "1. deploy explained/0/m.pt, latency" in comment and "- **then** UPGRADE OK is expected" in comment
+    for text in (console, markdown):
+        assert text.count("9.7 times slower") == 1
