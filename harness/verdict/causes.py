@@ -502,7 +502,7 @@ def _fix(items: Sequence[_Red]) -> tuple[str, bool, tuple[tuple[str, str], ...]]
     if mitigations:
         name = max(mitigations, key=lambda name: len(mitigations[name]))
         priced = [item.price for item in mitigations[name] if item.price is not None]
-        cost = f"steady latency {max(priced, key=lambda price: price.ratio).words}" if priced else "cost not measured"
+        cost = f"steady latency {max(priced, key=lambda price: price.ratio).words}" if priced else "price not measured"
         many = f" mitigates {len(mitigations[name])} of {len(items)} cells" if len(items) > 1 else ""
         breaks = sorted({model for item in mitigations[name] for model in item.breaks})
         broken = f"; but breaks {', '.join(breaks)}" if breaks else ""
