@@ -149,12 +149,21 @@ def test_a_job_that_is_cancelled_ends_the_gate_in_order_and_says_so(world: World
 def test_a_job_that_never_came_to_the_gate_is_red_and_says_so(world: World) -> None:
     job = world.job()
     assert job.run("Take the exit code") == 1
-    assert (world.workspace / "summary.md").read_text().startswith("the gate was not run to its end; there is no report")
+    assert (
+        (world.workspace / "summary.md").read_text().startswith("the gate was not run to its end; there is no report")
+    )
 
 
 def test_what_there_is_of_a_cancelled_job_is_told_and_nothing_of_it_is_kept_for_later_jobs(world: World) -> None:
     conditions = {step["name"]: step.get("if", "") for step in world.job().job["steps"] if "name" in step}
-    told = ["Write the step summary", "Annotate", "Comment", "Write SARIF", "Hand SARIF to code scanning", "Keep the run"]
+    told = [
+        "Write the step summary",
+        "Annotate",
+        "Comment",
+        "Write SARIF",
+        "Hand SARIF to code scanning",
+        "Keep the run",
+    ]
     assert all("always()" in conditions[name] for name in (*told, "Take the exit code"))
     assert all("!cancelled()" in conditions[name] for name in ("Keep the environments", "Make it the baseline"))
 
