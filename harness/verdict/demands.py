@@ -87,9 +87,13 @@ def _was_tested(row: RowVerdict, scenario: str) -> bool:
 
 
 def _waived_before_an_answer(row: RowVerdict) -> bool:
-    """Whether a waiver covers why the model does not answer alone: such a model takes part in no server group."""
-    kinds = {kind for cell in row.cells if cell.scenario == "alone" for item in cell.waived for kind in item.kinds}
-    return not kinds.isdisjoint(HIDES)
+    """Whether a waiver covers why the model does not answer alone: then it takes part in no server group.
+
+    One that fails so now and then and takes part in any scenario could have been tested in all.
+    """
+    if any(cell.scenario != "alone" for cell in row.cells):
+        return False
+    return any(kind in HIDES for cell in row.cells for item in cell.waived for kind in item.kinds)
 
 
 def _unjudged(rows: Sequence[RowVerdict]) -> list[str]:

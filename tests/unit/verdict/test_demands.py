@@ -87,6 +87,8 @@ def test_what_a_waived_failure_keeps_out_of_a_scenario_is_not_missing_there(kind
     (demand,) = asked([model_in("a", "concurrent"), known, model_in("b")], required_scenarios=("concurrent",))
     assert not demand.met and "not" in demand.found and demand.found.endswith("b")
     assert not asked([known], required_scenarios=("concurrent",))[0].met, "nothing was tested in it"
+    answers = replace(known, cells=(*known.cells, verdict(model="known", scenario="while_serving")))
+    assert not asked([model_in("a", "concurrent"), answers], required_scenarios=("concurrent",))[0].met
 
 
 def test_what_the_policy_lets_pass_is_no_reason_to_test_less() -> None:
