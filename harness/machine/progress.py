@@ -132,6 +132,11 @@ class Progress:
         with self._lock:
             self._red = {*red}
 
+    @property
+    def red_names(self) -> tuple[str, ...]:
+        """The models that are red as far as is known, in the order of their names."""
+        return tuple(sorted(self._red))
+
     def note(self, text: str) -> None:
         with self._lock:
             if self._enabled:

@@ -330,10 +330,11 @@ class Mitigated(Attributed):
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosed(Mitigated):
-    """Red cells are explained; ``unexplained`` are the models that there was no time for."""
+    """Red cells are explained, but for the models for which ``--explain`` or the run's budget left no time."""
 
     explained: tuple[Explained, ...]
     unexplained: tuple[str, ...]
+    over_budget: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,9 +28,9 @@ FURTHER = tuple(setting.name for setting in JIT_SWITCHES if setting.name not in 
 def explain(facts: Mitigated, effects: Effects) -> Diagnosed:
     """Return the facts with red cells explained, as many as the plan has time for; nothing without such a time.
 
-    One at least is explained, unless the budget of the whole run is over; no further one is begun after the time is
-    over, and one that has begun asks nothing further then, once it had ``LEAST_S``. What an interrupted run has
-    explained already is not searched for again.
+    One at least is explained, unless the budget of the whole run has no ``LEAST_S`` left; no further one is begun after
+    the time is over, and one that has begun asks nothing further then, once it had ``LEAST_S``. What an interrupted run
+    has explained already is not searched for again.
     """
     budget_s = facts.plan.settings.explain
     asked = budget_s > 0 and "old" in effects.environments
@@ -44,22 +44,29 @@ def explain(facts: Mitigated, effects: Effects) -> Diagnosed:
     known = {cell: item for cell, item in stored.items() if not isinstance(item, WhyNot)}
     explained: list[Explained] = []
     left_out: list[str] = []
-    begin_ns = clock.monotonic_ns()
+    over_budget: list[str] = []
+    begin_ns, all_end_ns = clock.monotonic_ns(), effects.end_within(budget_s)
     searched = False
     for cell in cells:
-        is_over = effects.left_s <= 0 or (searched and _seconds_since(begin_ns) >= budget_s)
-        if cell.cell not in known and is_over:
+        if cell.cell not in known and effects.left_s < LEAST_S:
+            over_budget.append(cell.model)
+            continue
+        if cell.cell not in known and searched and _seconds_since(begin_ns) >= budget_s:
             left_out.append(cell.model)
             continue
         effects.progress.stage(f"explain red cells: {cell.model}")
-        end_ns = max(begin_ns + int(budget_s * 1e9), clock.monotonic_ns() + int(LEAST_S * 1e9))
-        timed = replace(effects, end_ns=end_ns)
+        timed = replace(effects, end_ns=max(all_end_ns, clock.monotonic_ns() + int(LEAST_S * 1e9)))
         explained.append(known.get(cell.cell) or _explained(cell, facts, timed))
         searched = searched or cell.cell not in known
         if not any(item.mitigates for item in facts.mitigations.get(cell.model, ())):
             further = try_further(cell.model, FURTHER, facts, timed)
             facts = replace(facts, mitigations=further.mitigations)
-    return Diagnosed(**Mitigated.known(facts), explained=tuple(explained), unexplained=tuple(left_out))
+    return Diagnosed(
+        **Mitigated.known(facts),
+        explained=tuple(explained),
+        unexplained=tuple(left_out),
+        over_budget=tuple(over_budget),
+    )
 
 
 def _explained(cell: CellVerdict, facts: Mitigated, effects: Effects) -> Explained:

@@ -274,6 +274,8 @@ def find_run(reports: Path, name: str, *, with_report: bool = False) -> Path:
         folder = candidate.parent if with_report and candidate.name == REPORT else candidate
         if (folder / PLAN).is_file() or (with_report and (folder / REPORT).is_file()):
             return folder.absolute()  # of a link the link: whoever writes there looks at it
+    if with_report and Path(name).name == REPORT:
+        raise SelectionError(f"{name}: no such file", f"name a run, its folder or its {REPORT}")
     if not runs:
         raise SelectionError(
             f"there is no run {name!r}: {reports} has none yet", "compat makes one; or name another folder with --out"

@@ -10,7 +10,7 @@ from harness.core.findings import SEVERITY, WORST_FIRST, Severity, cell_reason
 from harness.core.measurement import RatioEstimate
 from harness.core.outcome import Decision, Status
 from harness.core.prediction import RollbackAnswer, RollbackReport
-from harness.core.text import counted, first_few
+from harness.core.text import counted, first_few, joined
 from harness.core.verdict import CellVerdict, Finding, Judgement, Mitigation, PlantedDefectResult, RowVerdict
 from harness.serving.settings.mitigations import MITIGATIONS
 from harness.verdict.counting import OVER_LIMIT, UNDECIDED, counts_of, exceeded
@@ -135,14 +135,14 @@ def _decide(
     if failed:
         unmitigated = [row for row in failed if not is_mitigated(row)]
         if unmitigated:
-            return Decision.BLOCKED, _blocked_reason(unmitigated, len(failed))
+            return Decision.BLOCKED, joined(_blocked_reason(unmitigated, len(failed)), vacuous)
         if not vacuous:
             open_rows = [row.model for row in rows if row.status is Status.INCONCLUSIVE]
             if open_rows:
                 left = first_few(open_rows, NAMED)
                 return Decision.INCONCLUSIVE, f"{_mitigation_reason(failed)}; not decided for {left}"
             return Decision.OK_WITH_MITIGATION, _mitigation_reason(failed)
-        return Decision.BLOCKED, _blocked_reason(failed, len(failed))
+        return Decision.BLOCKED, joined(_blocked_reason(failed, len(failed)), vacuous)
     if vacuous:
         return Decision.INCONCLUSIVE, vacuous
     unclear = [row.model for row in rows if row.status is Status.INCONCLUSIVE]

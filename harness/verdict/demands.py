@@ -8,6 +8,7 @@ from harness.core.policy import Demand, ModelPolicy
 from harness.core.text import first_few
 from harness.core.verdict import RowVerdict
 from harness.serving.scenarios import TIMING
+from harness.verdict.waivers.uses import HIDES
 
 # The run says of these whether the upgrade changes them. What fails in both releases and what nobody could test says
 # nothing.
@@ -59,7 +60,10 @@ def unmet(demanded: Sequence[Demand]) -> str:
 def _scenarios(
     rows: Sequence[RowVerdict], policies: Mapping[str, ModelPolicy], untimed: Collection[str]
 ) -> list[Demand]:
-    """Return a demand per scenario: each model that is well, and that it is required of, was tested in it."""
+    """Return a demand per scenario: each model that is well, and that it is required of, was tested in it.
+
+    Not asked of a model whose waived failure alone lets nobody test it any further.
+    """
     asked: dict[str, list[RowVerdict]] = {}
     for row in rows:
         for name in policies[row.model].settings.required_scenarios:
@@ -68,7 +72,7 @@ def _scenarios(
     demanded = []
     for name, concerned in asked.items():
         well = [row for row in concerned if row.status in WELL]
-        missing = [row.model for row in well if not _was_tested(row, name)]
+        missing = [row.model for row in well if not _was_tested(row, name) and not _waived_before_an_answer(row)]
         tested = [row for row in concerned if _was_tested(row, name)]
         share = f"{len(tested)} of {len(concerned)} models tested in it{_named(missing)}"
         demanded.append(Demand(what=f"required scenario {name}", found=share, met=bool(tested) and not missing))
@@ -80,6 +84,16 @@ def _was_tested(row: RowVerdict, scenario: str) -> bool:
     return any(
         cell.status in TESTED or any(finding.kind == "latency_undecided" for finding in cell.findings) for cell in cells
     )
+
+
+def _waived_before_an_answer(row: RowVerdict) -> bool:
+    """Whether a waiver covers why the model does not answer alone: then it takes part in no server group.
+
+    One that fails so now and then and takes part in any scenario could have been tested in all.
+    """
+    if any(cell.scenario != "alone" for cell in row.cells):
+        return False
+    return any(kind in HIDES for cell in row.cells for item in cell.waived for kind in item.kinds)
 
 
 def _unjudged(rows: Sequence[RowVerdict]) -> list[str]:

@@ -50,7 +50,7 @@ def price_words(fix: Fix) -> str:
     """Return what a fix costs: ``latency +8.5 % [-4.7, +23.4]``, or ``9.7 times slower [8.4, 11.1]``."""
     price = fix.price
     if price is None:
-        return "cost not measured"
+        return "price not measured"
     if price.ratio < SLOWER_FROM:
         return f"latency {price.words}"
     surely = (

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from harness.core.report import RunReport
 from harness.environments.builder import default_environment_root
+from harness.machine.gpu import without_asking
 from harness.report.json.report import dump_report
 from tests.unit.builders.rendered import render_markdown
 from harness.store import codec
@@ -21,13 +23,18 @@ from tests.workflows.steps import PROJECT, Job
 
 # What `torchscript-gate` does here: `compat` leaves a prepared run and its exit code, everything else is the real one.
 GATE = """#!{python} -I
-import json, os, pathlib, shutil, sys
+import json, os, pathlib, shutil, signal, sys, time
 sys.path.insert(0, {project!r})
 here = pathlib.Path(os.environ["PREPARED"])
 if sys.argv[1] != "compat":
     from harness.cli import main
     sys.exit(main(sys.argv[1:]))
 (here / "asked.json").write_text(json.dumps(sys.argv[1:]))
+if (here / "waits").exists():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(99))
+    os.kill(os.getppid(), signal.SIGINT)  # as a runner does: to the shell of the step, and to nobody else
+    time.sleep(60)
 print((here / "says").read_text())
 (out,) = [word.removeprefix("--out=") for word in sys.argv if word.startswith("--out=")]
 if (here / "run").is_dir():
@@ -126,6 +133,54 @@ def test_a_run_that_came_to_nothing_is_red_with_its_own_exit_code_and_the_page_s
     (error,) = [command for command in runner_reads(job.log) if command.name == "error"]
     assert error.data.startswith(f"exit code {code}: {words}")
     assert (world.workspace / "summary.md").read_text() == f"{error.data}\n"
+
+
+def test_a_job_that_is_cancelled_ends_the_gate_in_order_and_says_so(world: World) -> None:
+    """Out of time it is cancelled too; the runner signals the shell alone, and kills everything ten seconds later."""
+    world.answers(0, None)
+    (world.prepared / "waits").touch()
+    job = world.job()
+    begin = time.monotonic()
+    assert through(job) == 130
+    assert time.monotonic() - begin < 10
+    assert "exit code 130: interrupted: cancelled, or out of time" in (world.workspace / "summary.md").read_text()
+
+
+def test_a_job_that_never_came_to_the_gate_is_red_and_says_so(world: World) -> None:
+    job = world.job()
+    assert job.run("Take the exit code") == 1
+    assert (
+        (world.workspace / "summary.md").read_text().startswith("the gate was not run to its end; there is no report")
+    )
+
+
+def test_what_there_is_of_a_cancelled_job_is_told_and_nothing_of_it_is_kept_for_later_jobs(world: World) -> None:
+    conditions = {step["name"]: step.get("if", "") for step in world.job().job["steps"] if "name" in step}
+    told = [
+        "Write the step summary",
+        "Annotate",
+        "Comment",
+        "Write SARIF",
+        "Hand SARIF to code scanning",
+        "Keep the run",
+    ]
+    assert all("always()" in conditions[name] for name in (*told, "Take the exit code"))
+    assert all("!cancelled()" in conditions[name] for name in ("Keep the environments", "Make it the baseline"))
+
+
+def test_runners_with_and_without_a_gpu_share_no_environments(world: World) -> None:
+    """Their builds differ: what one kept, the other would find and never replace."""
+    job = world.job()
+    assert job.run("Look for an NVIDIA GPU") == 0
+    kind = job.known["steps.machine.outputs.build"]
+    assert (kind == "cuda") is bool(without_asking().nodes)
+    keys = {}
+    for build in ("cpu", "cuda"):
+        job.known["steps.machine.outputs.build"] = build
+        told = job._filled(job.step("Fetch the environments under test")["with"])
+        keys[build] = [told["key"], *told["restore-keys"].split()]
+    assert not any(key.startswith(tuple(keys["cuda"])) for key in keys["cpu"])
+    assert all(f"-{build}-" in key for build, found in keys.items() for key in found)
 
 
 def test_an_exit_code_of_0_without_a_report_is_not_green(world: World) -> None:
@@ -294,14 +349,14 @@ def test_a_pull_request_has_one_comment_of_each_name(
     gh.chmod(0o755)
     (world.prepared / "comments.json").write_text(json.dumps(comments))
     world.answers(1, blocked())
-    job = world.job()
+    job = world.job(page_url="https://ci.example/7/report.html")
     job.known["github.event.pull_request.number"] = "17"
     assert job.run("Judge the upgrade") == 0
     assert job.run("Comment") == 0
     sent_method, sent_path, body = json.loads((world.prepared / "sent.json").read_text())
     assert (sent_method, sent_path) == (method, path)
     assert body.startswith("<!-- torchscript-gate upgrade-report -->\n")
-    assert "BLOCKED" in body
+    assert "BLOCKED" in body and "](https://ci.example/7/report.html#cause-1)" in body
     assert "::warning" not in job.log
     job.environ["REFUSED"] = "1"  # a pull request from a fork
     assert job.run("Comment") == 0

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import jsonschema
 import pytest
 from check_jsonschema.builtin_schemas import get_builtin_schema
 
+from harness.config.durations import seconds_of
 from harness.config.policy import parse_policy
 from harness.core.findings import SEVERITY
 from harness.serving.settings.mitigations import MITIGATIONS
@@ -74,6 +76,42 @@ def test_every_input_of_the_action_is_reported_in_the_guide() -> None:
     rows = set(re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE))
     action = load(ACTION)
     assert {*action["inputs"], *action["outputs"]} <= rows
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_the_guide_asks_for_a_baseline_only_where_there_is_one(tmp_path: Path, there: bool) -> None:
+    page = (PROJECT / "docs" / "guide" / "in-ci.md").read_text(encoding="utf-8")
+    (lines,) = re.findall(r"```sh\n(\[ ! -f main/report.json.*?)```", page, re.DOTALL)
+    (tmp_path / "main").mkdir()
+    if there:
+        (tmp_path / "main" / "report.json").touch()
+    gate = tmp_path / "torchscript-gate"
+    gate.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    gate.chmod(0o755)
+    asked = subprocess.run(
+        ["sh", "-euc", lines],
+        cwd=tmp_path,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert (asked[:1], "--baseline" in asked) == (["compat"], there)
+
+
+@pytest.mark.parametrize("minutes", ["timeout-minutes", "timeout"])
+def test_the_gate_ends_before_the_server_ends_the_job(minutes: str) -> None:
+    if minutes == "timeout":
+        (job,) = load(EXAMPLES / "gitlab-ci.yml").values()
+        limit_s, words = (
+            seconds_of(job["variables"]["RUNNER_SCRIPT_TIMEOUT"].replace("m", "min"), ""),
+            job["script"][-1],
+        )
+    else:
+        job = load(WORKFLOWS / "version-bump-gate.yml")["jobs"]["upgrade"]
+        limit_s, words = 60 * job["timeout-minutes"], job["steps"][-1]["with"]["options"]
+    (budget,) = re.findall(r"--budget=(\S+)", words)
+    assert seconds_of(budget, "") + 600 < limit_s
 
 
 def test_the_example_of_a_policy_is_one() -> None:

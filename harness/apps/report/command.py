@@ -57,9 +57,14 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
 
     if parsed.matrix is not None and parsed.format != "html":
         raise ConfigError("--matrix is shown by --format html only", "leave one of them out")
-    if parsed.page_url and (parsed.format != "comment" or not outside(parsed.page_url) or "#" in parsed.page_url):
+    if parsed.page_url and parsed.format != "comment":
         raise ConfigError(
-            f"--page-url {parsed.page_url}: --format comment links to an address of the web without a #",
+            f"--page-url: only a comment links to the page, and this is --format {parsed.format}",
+            "add --format comment, or leave --page-url out",
+        )
+    if parsed.page_url and (not outside(parsed.page_url) or "#" in parsed.page_url):
+        raise ConfigError(
+            f"--page-url {parsed.page_url}: expected an http or https address without a #",
             "give the address of report.html, such as https://ci.example/jobs/7/report.html",
         )
     finished = read_report(project, parsed.run, parsed.matrix, parsed.baseline)

@@ -14,9 +14,10 @@ from harness.core.devices import AUTO
 from harness.core.outcome import Status
 from harness.core.plan import Plan
 from harness.core.policy import Demand, PolicyReport
+from harness.core.text import first_few
 from harness.core.verdict import PlantedDefectResult, RowVerdict
 from harness.machine.progress import rough_duration
-from harness.probing.facts import Compared, Complete, Decided, Effects, Provisioned, Started, Timed, WithWorker
+from harness.probing.facts import Compared, Complete, Decided, Diagnosed, Effects, Provisioned, Started, WithWorker
 from harness.report.text.so_far import RED, render_so_far
 from harness.serving.scenarios import INITIALIZATIONS, TIMING, Scenario
 from harness.verdict.cells import judge_cells
@@ -86,7 +87,7 @@ def tell_so_far(facts: Compared, planted_defects: Sequence[PlantedDefectResult],
         effects.progress.note(line)
 
 
-def _vacuous(facts: Timed) -> str:
+def _vacuous(facts: Complete) -> str:
     """Why a run can never be green, whatever its rows say; empty if it can."""
     planned = [INITIALIZATIONS[name] for name in facts.plan.scenarios if name in INITIALIZATIONS]
     left_out = [scenario.name for scenario in planned if not facts.can_do(native_only=scenario.native_only)]
@@ -114,15 +115,16 @@ def _vacuous(facts: Timed) -> str:
     return next((text for holds, text in reasons if holds), "")
 
 
-def not_begun_words(facts: Started) -> str:
-    """Return what the budget of the run left out, and how long each of it would have taken."""
+def not_begun_words(facts: Diagnosed) -> str:
+    """Return what the budget of the run left out, and how long each of it would have taken; empty: nothing."""
     parts = [
         f"timing ({rough_duration(part.expected_s)} for a first round)"
         if part.scenario == TIMING
         else f"{INITIALIZATIONS[part.scenario].words} of {part.group} ({rough_duration(part.expected_s)})"
         for part in facts.not_begun
     ]
-    return f"--budget {facts.plan.budget_s:g}s left out: {', '.join(parts)}; --resume goes on with it"
+    parts += [f"the search for the cause of {first_few(facts.over_budget, 3)}"] if facts.over_budget else []
+    return f"--budget {facts.plan.budget_s:g}s left out: {', '.join(parts)}; --resume goes on with it" if parts else ""
 
 
 def why_untimed(plan: Plan) -> str:

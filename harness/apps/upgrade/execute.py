@@ -112,6 +112,9 @@ def execute(plan: Plan, run_dir: RunDir, project: Project) -> Finished:
     try:
         report = run(plan, run_dir, project)
     except KeyboardInterrupt:
+        red = project.progress.red_names
+        if red:
+            project.progress.note(f"red so far: {first_few(red, 10)}")
         again = project.command("compat", "--resume", str(run_dir.path.absolute()))
         project.progress.note(f"interrupted; finished results are kept, go on with: {again}")
         raise

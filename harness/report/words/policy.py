@@ -31,10 +31,10 @@ def policy_lines(
         return ()
     return (
         ("policy", _summary(policy)),
+        *(("policy", note) for note in policy.notes),  # a rule that does nothing by mistake is read before the rest
         *_run_itself(policy, listed, shown),
         *(("asks" if item.met else "lacks", f"{item.what}: {item.found}") for item in policy.demands),
         *_bounded(list(_ruled(report, shown)), listed),
-        *(("policy", note) for note in policy.notes),
     )
 
 

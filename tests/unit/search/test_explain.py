@@ -93,6 +93,15 @@ def test_one_is_explained_whatever_the_time_and_those_left_out_are_reported(tmp_
     assert searches.times_s == [30], "a search that has begun gets as much"
 
 
+def test_what_the_budget_of_the_run_cuts_off_is_laid_on_the_budget(tmp_path: Path, searches: Searches) -> None:
+    """Of 60 s the first search takes 40, and the next would have less than a search needs; --explain gives it no more."""
+    judged, effects = ready(tmp_path, 300)
+    facts = explain_explain(judged, replace(effects, end_ns=60_000_000_000))
+    assert (searches.bisected, searches.times_s) == (["dead"], [60])
+    assert (facts.over_budget, facts.unexplained) == (("wrong",), ())
+    assert unexplained_notes(facts) == ()
+
+
 def test_the_cell_that_is_red_is_the_one_that_is_searched_about(tmp_path: Path, searches: Searches) -> None:
     """Its answers may be waived while its time is not."""
     facts, effects = ready(tmp_path, 100)

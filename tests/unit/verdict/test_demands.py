@@ -1,13 +1,16 @@
 """What a policy asks of a whole run."""
 
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from harness.verdict.demands import demands, unmet
 from harness.verdict.decide import judge_row
 from harness.core.outcome import Status
 from harness.core.plan import PolicySettings
 from harness.core.policy import Demand, ModelPolicy
-from harness.core.verdict import CellVerdict, RowVerdict
+from harness.core.verdict import CellVerdict, RowVerdict, Waived
 from tests.unit.builders.verdicts import finding, row, verdict
 
 
@@ -69,6 +72,28 @@ def test_cell_without_an_answer_is_no_test_of_a_scenario_but_an_open_latency_is(
     assert not asked([model_in("m", cell=lost)], required_scenarios=("latency",))[0].met
     still_open = verdict(Status.INCONCLUSIVE, finding("latency_undecided"), scenario="latency", decides=False)
     assert asked([model_in("m", cell=still_open)], required_scenarios=("latency",))[0].met
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"), [("load_error", False), ("crash", False), ("values", True), ("structure", True)]
+)
+def test_what_a_waived_failure_keeps_out_of_a_scenario_is_not_missing_there(kind: str, named: bool) -> None:
+    """One that answers, however wrongly, could have been tested."""
+    waived = Waived(kinds=(kind,), owner="ada", reason="known", expires="2027-01-01")
+    known = judge_row("known", [replace(verdict(Status.XFAIL, finding(kind), model="known"), waived=(waived,))])
+    (demand,) = asked([model_in("a", "concurrent"), known], required_scenarios=("concurrent",))
+    assert demand.met is not named
+    assert demand.found == f"1 of 2 models tested in it{', not known' if named else ''}"
+    (demand,) = asked([model_in("a", "concurrent"), known, model_in("b")], required_scenarios=("concurrent",))
+    assert not demand.met and "not" in demand.found and demand.found.endswith("b")
+    assert not asked([known], required_scenarios=("concurrent",))[0].met, "nothing was tested in it"
+    answers = replace(known, cells=(*known.cells, verdict(model="known", scenario="while_serving")))
+    assert not asked([model_in("a", "concurrent"), answers], required_scenarios=("concurrent",))[0].met
+
+
+def test_what_the_policy_lets_pass_is_no_reason_to_test_less() -> None:
+    let_pass = judge_row("m", [verdict(Status.XFAIL, finding("load_error"))])
+    assert not asked([model_in("a", "concurrent"), let_pass], required_scenarios=("concurrent",))[0].met
 
 
 def test_rule_requires_a_scenario_of_its_models_alone() -> None:

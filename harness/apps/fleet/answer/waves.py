@@ -98,4 +98,4 @@ def _cost(switch: str, judged: Sequence[Judged], mitigations: Mapping[str, str])
         for mitigation in item.verdict.mitigations
         if mitigation.name == switch and mitigation.mitigates and mitigation.price is not None
     ]
-    return f"latency {max(tried, key=lambda price: price.ratio).words}" if tried else "cost not measured"
+    return f"latency {max(tried, key=lambda price: price.ratio).words}" if tried else "price not measured"

@@ -353,8 +353,8 @@ def _notes(
     notes.extend(untested_method_notes(_methods(facts), artifacts))
     notes.extend(stride_notes(facts.judgement.cells))
     notes.extend(facts.worker_notes if facts.initialized else ())
-    if facts.not_begun:
-        notes.insert(0, not_begun_words(facts))
+    if words := not_begun_words(facts):
+        notes.insert(0, words)
     if not facts.latency and all(part.scenario != TIMING for part in facts.not_begun):
         notes.append(f"latency was not measured ({_why_no_latency(facts, effects)})")
     left_out = facts.rollback.left_out if facts.rollback is not None else {}

@@ -59,6 +59,8 @@ def test_last_is_the_newest_run_that_has_a_report(options: Project, reports: Pat
 def test_one_that_is_not_there_or_has_no_report_says_so(options: Project, reports: Path) -> None:
     with pytest.raises(SelectionError, match="--baseline: there is no run 'yesterday'"):
         read_baseline(options, "yesterday")
+    with pytest.raises(SelectionError, match="--baseline: main/report.json: no such file"):
+        read_baseline(options, "main/report.json")
     with pytest.raises(RunDirError, match="has no report.json: the run was interrupted"):
         read_baseline(options, "2025-01-15")
     (reports / "2025-01-13" / "report.json").write_text("{}")

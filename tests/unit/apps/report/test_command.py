@@ -105,6 +105,11 @@ def test_a_comment_leads_to_the_page_whose_address_is_given(run: Path, capsys: p
     address = "https://ci.example/7/report.html"
     assert main(["report", str(run), "--format", "comment", "--page-url", address]) == 1
     assert f"]({address}#cause-1)" in capsys.readouterr().out
-    for words in (["comment", "--page-url", "file:///report.html"], ["markdown", "--page-url", address]):
+    for words, wrong in (
+        (["comment", "--page-url", "file:///report.html"], "file:///report.html: expected an http or https address"),
+        (["comment", "--page-url", f"{address}#cause-1"], f"{address}#cause-1: expected an http or https address"),
+        (["html", "--page-url", address], "only a comment links to the page, and this is --format html"),
+    ):
         assert main(["report", str(run), "--format", *words]) == 2
-        assert f"error: --page-url {words[-1]}: --format comment links to" in capsys.readouterr().err
+        error = capsys.readouterr().err
+        assert "error: --page-url" in error and wrong in error

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.core.outcome import Decision, Outcome
+from harness.core.outcome import Decision, Outcome, Status
 from harness.core.plan import LatencyBudget
 from harness.core.probe import CallRecord
 from harness.core.verdict import PlantedDefectResult
@@ -14,7 +14,7 @@ from harness.probing.facts import NotBegun, OldAnswers
 from harness.apps.upgrade.decide import decide_run, tell_so_far, why_untimed
 from harness.machine.progress import Progress
 from tests.unit.builders.stages import artifact, declared, effects, known, planned, probed, result
-from tests.unit.builders.verdicts import planted_defect, verdict
+from tests.unit.builders.verdicts import finding, planted_defect, verdict
 
 CALLS = tuple(CallRecord(input_set="example", call=index, duration_ns=1_000_000) for index in range(4))
 SET: Any = type("Set", (), {"name": "example"})()
@@ -64,6 +64,13 @@ def test_what_the_budget_left_out_is_named_and_never_green() -> None:
     assert judgement.vacuous == (
         "--budget 90s left out: Python server of ads (about 50 s), timing (about 10 s for a first round); "
         "--resume goes on with it"
+    )
+    red = verdict(Status.FAIL, finding("hang"))
+    blocked = decide_run(replace(facts, verdicts={"m": (red,)}, over_budget=("m",)), effects()).judgement
+    assert blocked.decision is Decision.BLOCKED
+    assert blocked.reason.endswith(
+        "; --budget 90s left out: Python server of ads (about 50 s), timing (about 10 s for a first round), "
+        "the search for the cause of m; --resume goes on with it"
     )
 
 

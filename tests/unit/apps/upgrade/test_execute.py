@@ -1,6 +1,7 @@
 """Planning, resuming and rerunning, up to where the first process would start."""
 
 import datetime
+import io
 import re
 import shutil
 import sys
@@ -31,6 +32,7 @@ from tests.unit.builders.reports import ratio, verdict
 from harness.core.errors import ConfigError, EnvironmentUnavailable, RunDirError, SelectionError
 from harness.artifacts import fixture_folders
 from harness.artifacts.given import GivenModels
+from harness.machine.progress import Progress
 from harness.store.run_folder import RunDir
 
 PROJECT = Path(__file__).resolve().parents[4]
@@ -438,16 +440,21 @@ def test_budget_is_of_one_command_line_and_not_of_the_plan_that_is_stored(
 ) -> None:
     ran: list[Plan] = []
 
-    def ends(plan: Plan, *_: object) -> None:
+    def ends(plan: Plan, _folder: RunDir, its: Project) -> None:
         ran.append(plan)
+        its.progress.red(["ranker", "din"])
         raise KeyboardInterrupt
 
     monkeypatch.setattr(running, "run", ends)
     monkeypatch.setattr(running, "other_policy", lambda *_: ())
     words = ("compat", "--resume", "last", "--budget", "5min")
     options = Project(folder=PROJECT, out=str(stored.parent), resume="last", budget="5min", arguments=words)
+    log = io.StringIO()
     with pytest.raises(KeyboardInterrupt):
-        running.compat(options)
+        running.compat(replace(options, progress=Progress(log)))
+    told = log.getvalue().splitlines()
+    assert told[-2] == "red so far: din, ranker"
+    assert told[-1].startswith(f"interrupted; finished results are kept, go on with: --resume {stored.name}")
     assert (ran[0].budget_s, RunDir(stored).load_plan().budget_s) == (300.0, 0.0)
     assert running._what_was_asked([*words[:1], "-k", "din", *words[1:]]) == ["compat", "-k", "din"]
 
