@@ -184,7 +184,7 @@ def test_the_smallest_archive_that_is_refused_is_named() -> None:
 def test_mitigations_are_reported_with_what_they_break() -> None:
     told = mitigated(mitigation("a", "b", mitigates=True, breaks=("n",)))
     assert (told.fixes, told.lines, told.paths) == ((Fix(name="a + b", breaks=("n",)),), (), ("p",))
-    assert told.answer == "cost not measured: a + b; but breaks n"
+    assert told.answer == "price not measured: a + b; but breaks n"
     none = mitigated(mitigation("a", mitigates=False))
     assert none.answer == "nothing that was tried mitigates it"
     assert none.lines == (("tried", "no setting that mitigate tried helps"),)

@@ -321,7 +321,7 @@ def test_a_verified_fix_says_what_to_deploy() -> None:
     ]
     (rewrite,) = with_causes(replace(run_of(cells), explained=tuple(told))).causes
     words = "needs: float inputs; the old release loads it too; as exp over its sum"
-    assert (rewrite.fix, rewrite.fix_verified) == (f"cost not measured: rewrite softmax; {words}", True)
+    assert (rewrite.fix, rewrite.fix_verified) == (f"price not measured: rewrite softmax; {words}", True)
     assert rewrite.deploy == (("a", "explained/a/a.pt"), ("b", "explained/b/b.pt"))
     facts = {
         fact.label: fact.text for fact in cause_part(rewrite, 0, where="reports/r").blocks if isinstance(fact, Fact)
