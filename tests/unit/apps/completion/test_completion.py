@@ -46,7 +46,7 @@ def test_the_shell_reads_it(shell: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (("co",), {"compat", "completion"}),
+        (("co",), {"compat", "compile-check", "completion"}),
         (("compat", "--lat"), {"--latency"}),
         (("compat", "--latency", ""), {"off", "quick", "thorough"}),
         (("report", "2026"), {"2026-01-01-run"}),

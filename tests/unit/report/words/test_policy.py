@@ -116,7 +116,7 @@ def test_run_that_is_judged_again_says_what_it_had_decided() -> None:
 
 def test_a_rule_that_matches_nothing_is_among_the_few_lines_of_a_console() -> None:
     shown = " ".join(render_console(report()).split())
-    assert "more lines" in shown and "matches none of 3 models" in shown
+    assert "more policy lines" in shown and "matches none of 3 models" in shown
 
 
 def test_every_text_tells_what_the_policy_let_pass() -> None:
