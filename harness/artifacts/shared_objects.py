@@ -39,6 +39,7 @@ class SharedObject:
             those of ``LD_LIBRARY_PATH`` (DT_RPATH without DT_RUNPATH).
         undefined: mangled names that another library must define, data that the loader copies from there too;
             ``optional``: those that may stay undefined (weak).
+        copied: of those the data that an executable has a place for.
         exported: mangled names that others can link to; ``strong``: those of functions and objects that a program has
             once, so not inline and no template's.
         versions: library -> symbol versions that are needed of it, as ``GLIBC_2.28``; ``provided``: its own.
@@ -51,6 +52,7 @@ class SharedObject:
     overrides: bool = False
     undefined: frozenset[str] = frozenset()
     optional: frozenset[str] = frozenset()
+    copied: frozenset[str] = frozenset()
     exported: frozenset[str] = frozenset()
     strong: frozenset[str] = frozenset()
     versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -137,6 +139,7 @@ def _symbols(elf: ELFFile) -> dict[str, frozenset[str]]:
     return {
         "undefined": _names(text, symbols[missing & ((binding != WEAK) | copied)]),
         "optional": _names(text, symbols[missing & (binding == WEAK) & ~copied]),
+        "copied": _names(text, symbols[missing & copied]),
         "exported": _names(text, symbols[defined]),
         "strong": _names(text, symbols[defined & (binding == GLOBAL) & np.isin(kind, (OBJECT, FUNCTION))]),
     }

@@ -202,6 +202,7 @@ class MigratedModel(MigratedArtifact):
         part: the smallest part that is not convertible; None where nobody looked for it.
         horizon: how long it still loads; None where nothing could be read.
         owner: whose it is, as a manifest says; empty where none does.
+        guessed: what its requests were guessed to be; empty where they were given.
     """
 
     source: str = ""
@@ -217,6 +218,7 @@ class MigratedModel(MigratedArtifact):
     part: SmallestPart | None = None
     horizon: Horizon | None = None
     owner: str = ""
+    guessed: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

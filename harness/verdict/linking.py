@@ -25,6 +25,8 @@ def outcome_of(binary: LinkedBinary) -> LinkOutcome:
 
 def is_enough(binary: LinkedBinary, check: LinkCheck) -> bool:
     """Whether a binary that links may run as it is: PyTorch keeps its C interface, and layouts in a minor release."""
+    if check.guessed and {_minor(release) for release in binary.fits} != {_minor(check.new)}:
+        return binary.stable  # built against any of several
     return binary.stable or _minor(check.old) == _minor(check.new)
 
 

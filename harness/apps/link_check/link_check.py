@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.artifacts.shared_objects import SharedObject, is_elf, read, read_file
 from harness.checks.linking import known_symbols
-from harness.checks.linking.check import check_binary, check_image, interface, uses_libtorch
+from harness.checks.linking.check import check_binary, check_image, interface, libtorch_in_run_path, uses_libtorch
 from harness.checks.linking.headers import FOLDERS, Headers, texts_below, words_below
 from harness.checks.linking.libtorch import LibTorch, of_libraries
 from harness.checks.linking.loader import LIBTORCH, Loader, binaries_in
@@ -56,6 +56,10 @@ def link_check(
     read_binaries, others = _read(named)
     words = words_below(source) if source else None
     guessed = old is None
+    if old is None:  # what their own run path leads to, else what has most of what they need
+        led = [release for binary in read_binaries for _, release in libtorch_in_run_path(binary, loader)]
+        old = next((release for release in led if release in known_symbols.known()), None)
+        guessed = old is None
     if old is None:
         old = known_symbols.closest(symbol for binary in read_binaries for symbol in interface(binary))
         if old is None:
@@ -78,7 +82,7 @@ def link_check(
         binaries=tuple(checked),
         outcomes={binary.file: outcome_of(binary) for binary in checked},
         others=tuple(others),
-        notes=check_image(before, after, loader),
+        notes=check_image(before, after, loader, read_binaries),
     )
 
 

@@ -44,7 +44,7 @@ from harness.search.rewrite.conversion import try_rewrites
 from harness.search.unconvertible import with_parts
 from harness.store.run_folder import RunDir
 from harness.verdict.horizon import horizon
-from harness.verdict.inputs import guess_notes
+from harness.verdict.inputs import guess_notes, guess_of
 from harness.verdict.migration import OF_COMPAT, causes_of, judge
 
 
@@ -170,6 +170,7 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
                 model,
                 horizon=_horizon(item, row, releases, progress),
                 owner=owners.get(item.model, ""),
+                guessed=guess_of(answered.exports[item.model].artifact),
                 program=effects.shown(Path(item.program.path)) if item.program is not None else "",
             )
             for item, model in zip(tried, models, strict=True)

@@ -76,7 +76,8 @@ def _add(project: "Project", parsed: argparse.Namespace) -> str:
         expires=_date(parsed.expires),
         bound=_number(parsed.bound),
     )
-    again = report.project.command("gate", str(Path(report.run).absolute()))
+    policy = ("--policy", report.policy) if report.policy else ()
+    again = report.project.command("gate", str(Path(report.run).absolute()), *policy)
     return f"{_listed(report, 'wrote {} to')}\njudge the run again: {again}\n"
 
 

@@ -3,6 +3,7 @@
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from harness.apps.gate.gate import with_cause
 from harness.apps.report.files import read_report
@@ -35,13 +36,15 @@ NAMED = 4
 class WaiverReport:
     """Waivers with what they did, their file, and the run that was named (else empty), as a user types these.
 
-    ``project``: whose they are; of a run that was named, the one that the run belongs to.
+    ``project``: whose they are; of a run that was named, the one that the run belongs to. ``policy``: the file by which
+    that run was judged, empty where it was none.
     """
 
     file: str
     uses: tuple[WaiverUse, ...]
     project: Project
     run: str = ""
+    policy: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +104,13 @@ def add(
         return with_waivers(text or NEW_FILE, wanted, file=file)
 
     waivers_file.change(path, edit)
+    source = report.policy.source
     return WaiverReport(
-        file=file, uses=waiver_uses(cells, wanted, ran, today), project=project, run=shown_path(finished.folder)
+        file=file,
+        uses=waiver_uses(cells, wanted, ran, today),
+        project=project,
+        run=shown_path(finished.folder),
+        policy=source if Path(source).is_file() else "",
     )
 
 

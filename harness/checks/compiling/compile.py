@@ -55,6 +55,9 @@ def check_unit(unit: Unit, headers: Headers, cache: Path) -> tuple[CompiledUnit,
     if after.why or not after.errors:
         return CompiledUnit(file=unit.file, why=after.why), _as_raised(after, raised=raised)
     before = _read(unit, unit.checked(), None, cache)
+    if before.stopped and not after.stopped:  # nothing tells what of the errors was there before
+        lacks = before.errors[-1].api or before.errors[-1].message
+        return CompiledUnit(file=unit.file, why=f"its own command does not find {lacks}: give it with --flags"), after
     known = {(error.file, error.line, error.message) for error in before.errors}
     news = tuple(error for error in after.errors if (error.file, error.line, error.message) not in known)
     return CompiledUnit(file=unit.file, before=before.errors, after=news), _as_raised(after, raised=raised)

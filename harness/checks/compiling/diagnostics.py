@@ -34,8 +34,8 @@ NAMES = (
 
 
 def errors_in(text: str) -> Iterator[CompilerError]:
-    """Yield what a compiler refuses, of several errors in one line the first: the others follow from it."""
-    seen: set[tuple[str, int]] = set()
+    """Yield what a compiler refuses, in one line each name once: of what names nothing the first."""
+    seen: set[tuple[str, int, str]] = set()
     asked = None
     for line in text.splitlines():
         if (here := ASKED.match(line)) is not None:
@@ -43,10 +43,11 @@ def errors_in(text: str) -> Iterator[CompilerError]:
         if (match := ERROR.match(line)) is None:
             continue
         place, asked = asked or (match["file"], int(match["line"])), None
-        if place not in seen:
-            seen.add(place)
-            message = match["message"].strip()
-            yield CompilerError(file=place[0], line=place[1], message=message, api=api_of(message))
+        message = match["message"].strip()
+        api = api_of(message)
+        if (*place, api) not in seen:
+            seen.add((*place, api))
+            yield CompilerError(file=place[0], line=place[1], message=message, api=api)
 
 
 def api_of(message: str) -> str:

@@ -1,7 +1,8 @@
 """Holds the symbols that a binary needs against those of two releases; it measures, ``verdict/linking.py`` judges."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
 
 from harness.artifacts.shared_objects import SharedObject
 from harness.checks.linking import known_symbols
@@ -11,11 +12,14 @@ from harness.checks.linking.loader import LIBTORCH, Loader
 from harness.checks.linking.successors import Successors
 from harness.core.linking import LinkedBinary, LinkNote, SymbolChange
 from harness.core.text import counted
+from harness.machine.files import text_of
 
 # The interface in C that PyTorch keeps stable for what AOTInductor compiles.
 STABLE = re.compile(r"aoti_torch_|torch_(?:call|list|library|get|set|new|delete|free|copy|is)_")
 # What an extension module finds in the interpreter that imports it.
 INTERPRETER = re.compile(r"_?Py")
+# In torch/version.py of an installed wheel: 2.6.0+cu124.
+VERSION = re.compile(r"__version__ = '(\d+\.\d+\.\d+)")
 RUNTIME = {"GLIBC": "libc.so.6", "GLIBCXX": "libstdc++.so.6", "CXXABI": "libstdc++.so.6"}
 NAMED = 5
 
@@ -37,6 +41,7 @@ def check_binary(
     lacked = Successors(new).missing(of_torch - new.exported, source)
     # What the old release does not have either, in no form, is another library's or another build's.
     missing = [one for one in lacked if one.symbol in old.exported or one.change is not SymbolChange.GONE]
+    brought = new.wanted(new.brings)
     nowhere = {one.symbol for one in lacked} - {one.symbol for one in missing}
     if not absent:  # else a library that is not here may have them
         nowhere |= {symbol for symbol in needed - of_torch if not INTERPRETER.match(symbol)}
@@ -46,7 +51,7 @@ def check_binary(
         stable=bool(of_torch) and all(STABLE.match(symbol) for symbol in of_torch),
         missing=tuple(missing),
         unresolved=tuple(sorted(demangled(symbol) for symbol in nowhere)),
-        absent=tuple(name for name in absent if name not in new.needs),
+        absent=tuple(name for name in absent if name not in brought),
         fits=known_symbols.having(of_torch) if of_torch else (),
         notes=(*_notes(binary, beside, old, new, loader), *_strings(binary, of_torch, old, new)),
     )
@@ -60,8 +65,8 @@ def interface(binary: SharedObject) -> frozenset[str]:
 def _notes(
     binary: SharedObject, beside: Sequence[SharedObject], old: LibTorch, new: LibTorch, loader: Loader
 ) -> Iterator[LinkNote]:
-    for folder in loader.run_path(binary):
-        if (folder / LIBTORCH).exists():
+    for folder, release in libtorch_in_run_path(binary, loader):
+        if release != new.name:
             before = "before LD_LIBRARY_PATH" if binary.overrides else "after LD_LIBRARY_PATH"
             yield LinkNote(
                 kind="run_path",
@@ -70,6 +75,15 @@ def _notes(
                 what_to_do=f"put {new.name} there, or change it: patchelf {'--force-rpath ' * binary.overrides}"
                 f"--set-rpath DIR {binary.file}",
             )
+    copied = {symbol for symbol in binary.copied if is_api(symbol)}
+    if copied:
+        yield LinkNote(
+            kind="copied",
+            subject=binary.name,
+            text=f"it has places for {counted(len(copied), 'object')} of LibTorch's, as large as in {old.name}: "
+            + _some(copied),
+            what_to_do="compile again: where the new ones are larger, what is beyond is not there (ld.so warns of it)",
+        )
     lost = {symbol for symbol in binary.optional if symbol in old.exported and symbol not in new.exported}
     if lost:
         yield LinkNote(
@@ -80,6 +94,14 @@ def _notes(
         )
     yield from _duplicates(binary, new)
     yield from _openmp(binary, beside, old, new)
+
+
+def libtorch_in_run_path(binary: SharedObject, loader: Loader) -> Iterator[tuple[Path, str]]:
+    """Yield (folder with LibTorch, its release or ``""``) that a binary's RPATH or RUNPATH leads to."""
+    for folder in loader.run_path(binary):
+        if (folder / LIBTORCH).exists():
+            version = VERSION.search(text_of(folder.parent / "version.py"))
+            yield folder, version[1] if version is not None else ""
 
 
 def _strings(binary: SharedObject, symbols: Collection[str], old: LibTorch, new: LibTorch) -> Iterator[LinkNote]:
@@ -141,9 +163,11 @@ def _openmp(binary: SharedObject, beside: Sequence[SharedObject], old: LibTorch,
         )
 
 
-def check_image(old: LibTorch, new: LibTorch, loader: Loader) -> tuple[LinkNote, ...]:
-    """Return what the new release needs of the machine or image, beyond what the old one needed."""
-    return (*_system_versions(new, loader), *_libraries(old, new, loader))
+def check_image(old: LibTorch, new: LibTorch, loader: Loader, binaries: Iterable[SharedObject]) -> tuple[LinkNote, ...]:
+    """Return what those libraries of the new release that binaries need want of the machine or image."""
+    named = {name for binary in binaries for name in binary.needed}
+    before = old.wanted(named & {*old.brings})
+    return (*_system_versions(new, loader), *_libraries(old, new, before, new.wanted(named & {*new.brings}), loader))
 
 
 def _system_versions(new: LibTorch, loader: Loader) -> Iterator[LinkNote]:
@@ -165,14 +189,16 @@ def _system_versions(new: LibTorch, loader: Loader) -> Iterator[LinkNote]:
             )
 
 
-def _libraries(old: LibTorch, new: LibTorch, loader: Loader) -> Iterator[LinkNote]:
-    before = {_stem(name): name for name in old.needs}
-    wanted = [name for name in new.needs if name not in old.needs and not _runtime(name) and not loader.has(name)]
-    if wanted:
-        named = [f"{name} (was {before[_stem(name)]})" if _stem(name) in before else name for name in wanted]
+def _libraries(
+    old: LibTorch, new: LibTorch, before: Sequence[str], after: Sequence[str], loader: Loader
+) -> Iterator[LinkNote]:
+    known = {_stem(name): name for name in before}
+    lacking = [name for name in after if name not in before and not _runtime(name) and not loader.has(name)]
+    if lacking:
+        named = [f"{name} (was {known[_stem(name)]})" if _stem(name) in known else name for name in lacking]
         yield LinkNote(
             kind="library",
-            subject=wanted[0],
+            subject=lacking[0],
             text=f"LibTorch {new.name} needs what {old.name} did not, and the system's folders here lack: "
             f"{', '.join(named)}",
             what_to_do="bring them with the image, or with the nvidia packages that torch's wheel asks for",

@@ -49,7 +49,7 @@ def release(name: str) -> LibTorch:
     return LibTorch(
         name=name,
         brings=tuple(head["brings"]),
-        needs=tuple(head["needs"]),
+        needs={name: tuple(needed) for name, needed in head["needs"].items()},
         exported=frozenset(symbol for symbol, (exported, _, _) in _masks().items() if exported & bit),
         defined=frozenset(symbol for symbol, (_, defined, _) in _masks().items() if defined & bit),
         declares=lambda symbol: bool(_masks().get(symbol, NOWHERE)[2] & bit),

@@ -26,7 +26,7 @@ class LibTorch:
     Attributes:
         name: ``2.6.0``, or the folder or file that was named.
         brings: names by which others find the libraries in its folder.
-        needs: libraries that it needs and does not bring: the system's, and CUDA's.
+        needs: for each of its libraries what it needs, its own ones and the system's.
         exported: mangled names that others link to, also of what is linked into it (protobuf, glog, Sleef), without
             MKL's; ``defined``: those that it defines for the whole process, so without inline functions.
         declares: whether its headers name a symbol, by its mangled name; always False where it has none.
@@ -35,7 +35,7 @@ class LibTorch:
 
     name: str
     brings: tuple[str, ...]
-    needs: tuple[str, ...]
+    needs: Mapping[str, tuple[str, ...]]
     exported: frozenset[str]
     defined: frozenset[str]
     declares: Callable[[str], bool] = lambda _: False
@@ -50,7 +50,17 @@ class LibTorch:
     @property
     def openmp(self) -> str:
         """The OpenMP runtime that it loads; empty where it needs none."""
-        return next((name for name in (*self.brings, *self.needs) if OPENMP.match(name)), "")
+        return next((name for name in (*self.brings, *self.wanted(self.brings)) if OPENMP.match(name)), "")
+
+    def wanted(self, libraries: Iterable[str]) -> tuple[str, ...]:
+        """Return what some of its libraries need, with all that they bring along, and the folder does not have."""
+        waiting, seen = list(libraries), set[str]()
+        while waiting:
+            name = waiting.pop()
+            if name not in seen:
+                seen.add(name)
+                waiting += self.needs.get(name, ())
+        return tuple(sorted(name for name in seen if name not in self.brings))
 
 
 def is_api(name: str) -> bool:
@@ -79,7 +89,11 @@ def of_libraries(
     return LibTorch(
         name=name,
         brings=brings,
-        needs=tuple(sorted({needed for library in libraries for needed in library.needed} - {*brings})),
+        needs={
+            name: tuple(sorted(library.needed))
+            for library in libraries
+            for name in (library.name, Path(library.file).name)
+        },
         exported=frozenset(defined | inline),
         defined=frozenset(defined),
         declares=declares,

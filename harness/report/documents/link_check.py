@@ -66,9 +66,7 @@ def link_document(check: LinkCheck) -> Document:
                 title="Binaries",
                 blocks=(
                     Table(heads=heads, rows=rows, numbers=(2, 3), noun="binary"),
-                    *facts(
-                        [("old release", f"{check.old}, which has most of what they need")] if check.guessed else []
-                    ),
+                    *facts([("old release", _guess(check))]),
                     *facts([("also read", _others(check))], MORE),
                 ),
             ),
@@ -89,6 +87,10 @@ def _summary(check: LinkCheck) -> str:
         if outcome in outcomes
     ]
     return "; ".join(words) or "nothing here needs LibTorch"
+
+
+def _guess(check: LinkCheck) -> str:
+    return f"{check.old}, which has most of what they need; --old names another" if check.guessed else ""
 
 
 def _others(check: LinkCheck) -> str:
@@ -138,7 +140,10 @@ def _binary(binary: LinkedBinary, check: LinkCheck) -> Part:
 def _because(binary: LinkedBinary, check: LinkCheck) -> Iterator[Fact]:
     outcome = check.outcomes[binary.file]
     if outcome is LinkOutcome.LINKS:
-        yield Fact("because", STABLE) if binary.stable else Fact("but", LAYOUT, MORE if is_enough(binary, check) else 0)
+        if binary.stable:
+            yield Fact("because", STABLE)
+        elif not is_enough(binary, check):
+            yield Fact("but", LAYOUT)
     if outcome is LinkOutcome.UNRESOLVED:
         yield Fact("because", "something that it needs is neither in LibTorch nor in a library that is here")
 

@@ -55,6 +55,9 @@ SHORT = {
 }
 
 
+GUESSED = "*: its requests were guessed: give some (NAME.inputs.py)"
+
+
 def migration_document(migration: Migration, *, directory: str = "") -> Document:
     """Return the document; ``directory`` is where its results lie, as the reader would type it."""
     status, counts = exit_code(migration), migration.counts
@@ -63,7 +66,8 @@ def migration_document(migration: Migration, *, directory: str = "") -> Document
         title=ready,
         eyebrow="TorchScript upgrade gate: leaving TorchScript",
         verdict=Verdict(
-            means=f"{counts_words(migration.models)} (exit code {int(status)}: {exit_words(int(status))})",
+            means=f"{counts_words(migration.models)}{_guessed(migration)} "
+            f"(exit code {int(status)}: {exit_words(int(status))})",
             tone=DECISION[status],
         ),
         old=migration.old,
@@ -85,6 +89,11 @@ def migration_document(migration: Migration, *, directory: str = "") -> Document
             _artifacts(migration),
         ),
     )
+
+
+def _guessed(migration: Migration) -> str:
+    count = sum(model.outcome is Migrated.READY and bool(model.guessed) for model in migration.models)
+    return f"; {count} ready for guessed requests only" if count else ""
 
 
 def _head(migration: Migration, directory: str) -> Iterator[Fact]:
@@ -243,7 +252,7 @@ def _artifacts(migration: Migration) -> Part:
     rows = tuple(
         Row(
             cells=(
-                model.model,
+                f"{model.model}{' *' if model.guessed else ''}",
                 model.owner or NO_OWNER,
                 model.kind,
                 horizon_words(model.horizon),
@@ -259,7 +268,13 @@ def _artifacts(migration: Migration) -> Part:
     )
     choices = tuple(outcome.value for outcome in (*WORST_FIRST, Migrated.READY) if outcome in migration.counts)
     table = Table(
-        heads=tuple(heads), rows=rows, noun="artifact", long=(1, 2, 3), status=len(heads) - 1, choices=choices
+        heads=tuple(heads),
+        rows=rows,
+        noun="artifact",
+        long=(1, 2, 3),
+        status=len(heads) - 1,
+        choices=choices,
+        legend=GUESSED if any(model.guessed for model in migration.models) else "",
     )
     return Part(title="Artifacts", id="artifacts", blocks=(table,) if rows else (), importance=FIRST, kind="leaving")
 

@@ -53,7 +53,12 @@ def expectation(report: RunReport) -> str:
         return ""
     files = all(remedy.rewrites for remedy in remedies)
     decision = Decision.UPGRADE_OK if files else Decision.OK_WITH_MITIGATION
-    return f"then {decision.value} is expected: a run with {'these files' if files else 'these fixes'} says so"
+    unseen = (
+        "; the price above is of old against new: both releases run the new file then"
+        if any(is_dear(remedy, report) for remedy in remedies if remedy.rewrites)
+        else ""
+    )
+    return f"then {decision.value} is expected: a run with {'these files' if files else 'these fixes'} says so{unseen}"
 
 
 def is_dear(fix: Fix, report: RunReport) -> bool:
@@ -76,7 +81,11 @@ def _step(report: RunReport, cause: Cause, where: str) -> Step:
         return Step(whose, "remove its waiver, which nothing needs any more")
     cells = {cell.cell: cell for cell in report.judgement.cells}
     answers = any(kind in ANSWERS for id_ in cause.cells[:1] if id_ in cells for kind in cells[id_].kinds)
-    accept = f", or accept the difference (waivers add {report.run} --cause {cause.id})" if answers else ""
+    accept = (
+        f", or accept the difference (waivers add {report.run} --cause {cause.id} --owner NAME --reason TEXT)"
+        if answers
+        else ""
+    )
     fix = cause.remedy
     if fix is None:
         return Step(whose, f"{_ask(report, cause)}{accept}")

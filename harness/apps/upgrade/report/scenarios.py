@@ -1,5 +1,6 @@
 """Facts of the initializations -> one row per scenario and server group of the report."""
 
+import math
 from collections.abc import Sequence
 
 from harness.checks.latency.statistics import interval
@@ -8,6 +9,7 @@ from harness.checks.startup.launch import load_seconds, threads_of
 from harness.checks.startup.measures import growth_bytes, overlap
 from harness.checks.startup.rates import upper_bound
 from harness.checks.startup.readiness import init_logs, init_s, is_undisturbed, median, undisturbed
+from harness.core.measurement import RatioEstimate
 from harness.core.outcome import UNCLEAR, Outcome, Status
 from harness.core.report import ScenarioReport, ScenarioSide
 from harness.core.text import first_few
@@ -18,6 +20,8 @@ from harness.worker import wire
 
 # Less is the allocator's habit: arenas of a few threads. Healthy models stay far below (docs/evidence.md#memory).
 GROWTH_BYTES = 4_000_000
+# Of two rounds, one beside a burst of other work: -97 % to +5,300 % tells nothing.
+TOO_WIDE = 4.0
 NAMED = 5
 # Kinds of findings that are no fault of the new release, in words that the models end.
 HOW_TO_SERVE = {
@@ -48,11 +52,17 @@ def scenario_reports(facts: Started) -> tuple[ScenarioReport, ...]:
                 new=new,
                 old=_side(before, [item.old for item in came]) if before is not None else None,
                 hang_bound=upper_bound(new.failed, new.rounds),
-                init_ratio=interval(init_logs(before, run)) if before is not None else None,
+                init_ratio=_telling(interval(init_logs(before, run))) if before is not None else None,
             )
         )
     order = {name: index for index, name in enumerate(facts.plan.scenarios)}
     return tuple(sorted(reports, key=lambda item: (order[item.scenario], item.group)))
+
+
+def _telling(estimate: RatioEstimate | None) -> RatioEstimate | None:
+    """Return an estimate, None where two rounds differ so much that its interval spans a factor of ``TOO_WIDE``."""
+    wide = estimate is not None and math.isfinite(estimate.high) and estimate.high > TOO_WIDE * estimate.low
+    return None if wide else estimate
 
 
 def growth_notes(reports: Sequence[ScenarioReport]) -> tuple[str, ...]:

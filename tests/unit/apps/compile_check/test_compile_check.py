@@ -99,6 +99,14 @@ def test_the_same_headers_break_nothing_and_are_not_read_twice(build: Path, caps
     assert (again["cached"], again["outcomes"]) == (len(SOURCES) - 1, first["outcomes"])
 
 
+def test_without_its_own_headers_nothing_is_called_broken(build: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = _checked(capsys, "broken.cpp", "--new", "new", code=4)
+    assert [unit["why"] for unit in answer["units"]] == [
+        "its own command does not find ATen/ATen.h: give it with --flags"
+    ]
+    assert answer["broken"] == []
+
+
 def test_an_older_language_is_raised_to_what_the_headers_ask_for(
     build: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

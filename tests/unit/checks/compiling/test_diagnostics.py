@@ -40,10 +40,13 @@ def test_an_error_names_what_it_is_about(message: str, api: str) -> None:
     assert api_of(message) == api
 
 
-def test_of_a_line_the_first_error_counts_and_in_a_template_who_asked_for_it() -> None:
+def test_of_a_line_each_name_counts_once_and_in_a_template_who_asked_for_it() -> None:
     text = """/src/a.cpp: In function 'int f()':
 /src/a.cpp:7:3: error: 'x' was not declared in this scope
 /src/a.cpp:7:9: error: 'y' was not declared in this scope
+/src/a.cpp:7:19: error: 'x' was not declared in this scope
+/src/a.cpp:8:1: error: expected ';' before 'x'
+/src/a.cpp:8:5: error: expected '}' before 'y'
 /torch/b.h: In instantiation of 'void g() [with T = int]':
 /src/a.cpp:9:4:   required from here
 /torch/b.h:3:1: error: 'struct A' has no member named 'z'
@@ -51,6 +54,8 @@ def test_of_a_line_the_first_error_counts_and_in_a_template_who_asked_for_it() -
 """
     assert [(error.file, error.line, error.api) for error in errors_in(text)] == [
         ("/src/a.cpp", 7, "x"),
+        ("/src/a.cpp", 7, "y"),
+        ("/src/a.cpp", 8, ""),
         ("/src/a.cpp", 9, "A::z"),
         ("/src/a.cpp", 1, "c10/gone.h"),
     ]

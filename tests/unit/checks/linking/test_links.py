@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.apps.link_check.link_check import side
-from harness.artifacts.shared_objects import read_file
+from harness.artifacts.shared_objects import SharedObject, read_file
 from harness.checks.linking.check import check_binary, check_image
 from harness.checks.linking.headers import words_below
 from harness.checks.linking.libtorch import LibTorch
@@ -175,7 +175,7 @@ def test_data_that_an_executable_has_copied_is_needed_of_the_library(
         file = compiled(f"servers/copies_{name}", OLD + body.format(f"{name}[0]"), *flags)
         checked = _checked(file, releases)
         assert (checked.uses, [missing.change for missing in checked.missing]) == (1, change)
-        assert checked.notes == ()
+        assert [note.kind for note in checked.notes] == ["copied"]
 
 
 def test_what_the_source_does_not_name_asks_for_no_change_of_it(
@@ -290,11 +290,11 @@ def test_a_runtime_that_is_too_old_stops_the_process(compiled: Compile, releases
         "image/root/lib64/libstdc++.so.6", "int f() { return 1; }", "-shared", f"-Wl,--version-script={script}"
     ).parents[1]
     old, new = releases["old"], replace(releases["new"], versions={"GLIBCXX": "3.4.30"})
-    (note,) = check_image(old, new, Loader(root=root))
+    (note,) = check_image(old, new, Loader(root=root), ())
     assert (note.kind, note.stops) == ("version", True)
     assert "GLIBCXX_3.4.30" in note.text
     assert "GLIBCXX_3.4.19" in note.text
-    assert check_image(old, replace(new, versions={"GLIBCXX": "3.4.9"}), Loader(root=root)) == ()
+    assert check_image(old, replace(new, versions={"GLIBCXX": "3.4.9"}), Loader(root=root), ()) == ()
 
 
 def test_a_library_of_an_image_is_found_as_its_own_loader_finds_it(
@@ -329,7 +329,13 @@ def test_a_library_of_an_image_is_found_as_its_own_loader_finds_it(
 
 
 def test_another_major_version_of_a_library_is_told(releases: Mapping[str, LibTorch]) -> None:
-    old = replace(releases["old"], needs=("libcudnn.so.8", "libcublas.so.12"))
-    new = replace(releases["new"], needs=("libcudnn.so.9", "libcublas.so.12", "libc.so.6"), versions={})
-    (note,) = check_image(old, new, Loader(root=Path("/")))
-    assert note.text.endswith("libcudnn.so.9 (was libcudnn.so.8)")
+    old = replace(releases["old"], needs={"libtorch_cpu.so": ("libcudnn.so.8", "libcublas.so.12")})
+    needs: dict[str, tuple[str, ...]] = {
+        "libtorch_cpu.so": ("libcudnn.so.9", "libcublas.so.12", "libc.so.6"),
+        "libtorch_cuda.so": ("libcufft.so.11",),
+    }
+    new = replace(releases["new"], needs=needs, versions={})
+    server = SharedObject(name="server", file="server", needed=("libtorch_cpu.so",))
+    (note,) = check_image(old, new, Loader(root=Path("/")), [server])
+    assert note.text.endswith("libcudnn.so.9 (was libcudnn.so.8)")  # what no library of the server's needs is not told
+    assert check_image(old, new, Loader(root=Path("/")), [replace(server, needed=("libc10.so",))]) == ()
