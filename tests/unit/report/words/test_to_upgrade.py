@@ -59,7 +59,10 @@ def test_a_step_says_what_to_deploy_its_price_and_what_it_needs() -> None:
         "--reason TEXT); needs: images of bytes; "
         "the old release loads it too"
     )
-    assert none.text == f"no fix found: ask its owner for an export by torch 2.6.0, {accept} cause-2)"
+    assert (
+        none.text
+        == f"no fix found: ask its owner for an export by torch 2.6.0, {accept} cause-2 --owner NAME --reason TEXT)"
+    )
     assert (none.path, dear.whole.partition(",")[0]) == ("", "deploy reports/r/explained/1/m.pt")
     assert steps(upgrade_ok(), "reports/r") == ()
 
