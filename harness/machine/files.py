@@ -8,7 +8,7 @@ import stat
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -38,6 +38,12 @@ def plain_bytes(path: Path) -> bytes:
             return stream.read()
     finally:
         os.close(descriptor)
+
+
+def folder_with(path: Path, patterns: Sequence[str], name: str) -> Path | None:
+    """Return the first folder that has ``name``: ``path`` itself, or one below it, in the order of the patterns."""
+    below = (folder for pattern in patterns for folder in sorted(path.glob(pattern)))
+    return next((folder for folder in (path, *below) if (folder / name).exists()), None)
 
 
 def is_within(path: Path, folder: Path) -> bool:

@@ -18,7 +18,7 @@ def outcome_of(binary: LinkedBinary) -> LinkOutcome:
         return LinkOutcome.CHANGE_SOURCE
     if binary.missing:
         return LinkOutcome.RECOMPILE
-    if binary.unresolved or binary.absent or any(note.stops for note in binary.notes):
+    if binary.unresolved or binary.absent:
         return LinkOutcome.UNRESOLVED
     return LinkOutcome.LINKS
 

@@ -18,12 +18,13 @@ from harness.core.errors import ConfigError
 from harness.environments.cache import NATIVE
 from harness.environments.native import INSTALL, find_compiler, standard_of, why_no_compiler
 from harness.machine import pool
+from harness.machine.files import folder_with, text_of
 from harness.project import Project
 from harness.store import codec
 from harness.verdict.compiling import outcome_of
 
 # Where headers lie below what users name: an include folder, LibTorch's zip, site-packages/torch, an environment.
-PLACES = (".", "include", "torch/include", "lib/python*/site-packages/torch/include")
+PLACES = ("include", "torch/include", "lib/python*/site-packages/torch/include")
 RELEASE = re.compile(r"\d+\.\d+(\.\d+)?(\+\w+)?")
 API_INCLUDES = "torch/csrc/api/include"
 
@@ -82,26 +83,21 @@ def compile_check(
 def _headers(project: Project, new: str) -> Headers:
     path = Path(new).absolute()  # a unit is read in the folder of its own
     if path.is_dir():
-        folders = [folder for pattern in PLACES for folder in ([path] if pattern == "." else path.glob(pattern))]
-        include = next((folder for folder in folders if (folder / OF_LIBTORCH[0]).is_file()), None)
-        if include is None:
-            raise ConfigError(f"{new} has no headers of LibTorch", "name its folder: the zip's, or site-packages/torch")
-        name = new
+        place = path
     elif RELEASE.fullmatch(new):
-        environment = project.builder.build(EnvSpec(name=f"torch {new}", release=new))
-        include = next(Path(environment.interpreter).parents[1].glob(PLACES[-1]))
-        name = new
+        place = Path(project.builder.build(EnvSpec(name=f"torch {new}", release=new)).interpreter).parents[1]
     else:
         raise ConfigError(
             f"--new {new} is no release and no folder", "name a release such as 2.6.0, or a LibTorch's folder"
         )
-    version = include / "torch" / "csrc" / "api" / "include" / "torch" / "version.h"
-    text = version.read_text(encoding="utf-8", errors="replace") if version.is_file() else ""
+    include = folder_with(place, PLACES, OF_LIBTORCH[0])
+    if include is None:
+        raise ConfigError(f"{new} has no headers of LibTorch", "name its folder: the zip's, or site-packages/torch")
     return Headers(
-        name=name,
+        name=new,
         folders=(include, include / API_INCLUDES),
         standard=standard_of(include),
-        identity=codec.digest([str(include.resolve()), text]),
+        identity=codec.digest([str(include.resolve()), text_of(include / API_INCLUDES / "torch" / "version.h")]),
     )
 
 

@@ -15,11 +15,12 @@ from harness.checks.linking.libtorch import LibTorch, of_libraries
 from harness.checks.linking.loader import LIBTORCH, Loader, binaries_in
 from harness.core.errors import ConfigError
 from harness.core.linking import LinkCheck
+from harness.machine.files import folder_with
 from harness.project import Project
 from harness.verdict.linking import outcome_of
 
 # Where LibTorch's libraries lie below what users name: its zip, site-packages/torch, an environment, an image.
-PLACES = (".", "lib", "torch/lib", "lib/python*/site-packages/torch/lib", "usr/local/lib", "opt/libtorch/lib")
+PLACES = ("lib", "torch/lib", "lib/python*/site-packages/torch/lib", "usr/local/lib", "opt/libtorch/lib")
 LIBRARY = re.compile(r"lib(?:torch|c10|caffe2|shm|gomp|omp|iomp5|nvfuser|cud|cublas)[\w+-]*\.so[.\d]*")
 HEADER = re.compile(rf"torch/include/(?:{'|'.join(FOLDERS)})/.*\.h")
 IN_A_WHEEL = re.compile(r"torch/lib/lib[^/]*\.so[.\d]*")
@@ -55,19 +56,8 @@ def link_check(
     after = side(new)
     read_binaries, others = _read(named)
     words = words_below(source) if source else None
-    guessed = old is None
-    if old is None:  # what their own run path leads to, else what has most of what they need
-        led = [release for binary in read_binaries for _, release in libtorch_in_run_path(binary, loader)]
-        old = next((release for release in led if release in known_symbols.known()), None)
-        guessed = old is None
-    if old is None:
-        old = known_symbols.closest(symbol for binary in read_binaries for symbol in interface(binary))
-        if old is None:
-            raise ConfigError(
-                f"{', '.join(map(str, named))}: nothing there needs LibTorch",
-                "name the server's executable or its .so files",
-            )
-    before = side(old)
+    named_old = old or _of_run_path(read_binaries, loader)
+    before = side(named_old or _closest(read_binaries, named))
     project.progress.stage("compare", len(read_binaries))
     checked = []
     for binary in read_binaries:
@@ -78,12 +68,29 @@ def link_check(
         old=before.name,
         new=after.name,
         image=str(image or ""),
-        guessed=guessed,
+        guessed=named_old is None,
         binaries=tuple(checked),
         outcomes={binary.file: outcome_of(binary) for binary in checked},
         others=tuple(others),
         notes=check_image(before, after, loader, read_binaries),
     )
+
+
+def _of_run_path(binaries: Sequence[SharedObject], loader: Loader) -> str | None:
+    """Return the known release that the run path of one of the binaries leads to."""
+    led = (release for binary in binaries for _, release in libtorch_in_run_path(binary, loader))
+    return next((release for release in led if release in known_symbols.known()), None)
+
+
+def _closest(binaries: Sequence[SharedObject], named: Sequence[Path]) -> str:
+    """Return the known release that has most of what the binaries need."""
+    closest = known_symbols.closest(symbol for binary in binaries for symbol in interface(binary))
+    if closest is None:
+        raise ConfigError(
+            f"{', '.join(map(str, named))}: nothing there needs LibTorch",
+            "name the server's executable or its .so files",
+        )
+    return closest
 
 
 def _read(named: Sequence[Path]) -> tuple[list[SharedObject], list[str]]:
@@ -127,8 +134,7 @@ def side(name: str) -> LibTorch:
 
 
 def _of_folder(path: Path) -> LibTorch:
-    folders = [folder for pattern in PLACES for folder in (path.glob(pattern) if pattern != "." else (path,))]
-    folder = next((folder for folder in folders if (folder / LIBTORCH).exists()), None)
+    folder = folder_with(path, PLACES, LIBTORCH)
     if folder is None:
         raise ConfigError(
             f"{path} has no {LIBTORCH}", "name LibTorch's folder: the unpacked zip, or site-packages/torch"

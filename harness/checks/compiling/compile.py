@@ -6,7 +6,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.checks.compiling.diagnostics import errors_in
@@ -51,16 +51,16 @@ def check_unit(unit: Unit, headers: Headers, cache: Path) -> tuple[CompiledUnit,
     if unit.is_cuda:
         return CompiledUnit(file=unit.file, why="nvcc compiles it"), Read()
     command, raised = unit.against(headers.folders, headers.standard)
-    after = _read(unit, command, headers, cache)
+    after = replace(_read(unit, command, headers, cache), raised=raised)
     if after.why or not after.errors:
-        return CompiledUnit(file=unit.file, why=after.why), _as_raised(after, raised=raised)
+        return CompiledUnit(file=unit.file, why=after.why), after
     before = _read(unit, unit.checked(), None, cache)
     if before.stopped and not after.stopped:  # nothing tells what of the errors was there before
         lacks = before.errors[-1].api or before.errors[-1].message
         return CompiledUnit(file=unit.file, why=f"its own command does not find {lacks}: give it with --flags"), after
     known = {(error.file, error.line, error.message) for error in before.errors}
     news = tuple(error for error in after.errors if (error.file, error.line, error.message) not in known)
-    return CompiledUnit(file=unit.file, before=before.errors, after=news), _as_raised(after, raised=raised)
+    return CompiledUnit(file=unit.file, before=before.errors, after=news), after
 
 
 def compiles(source: str, unit: Unit, headers: Headers | None) -> bool:
@@ -73,10 +73,6 @@ def compiles(source: str, unit: Unit, headers: Headers | None) -> bool:
         )
         command = own.checked() if headers is None else own.against(headers.folders, headers.standard)[0]
         return _run(command, unit.folder).returncode == 0
-
-
-def _as_raised(read: Read, *, raised: bool) -> Read:
-    return Read(errors=read.errors, stopped=read.stopped, raised=raised, cached=read.cached, why=read.why)
 
 
 def _read(unit: Unit, command: Sequence[str], headers: Headers | None, cache: Path) -> Read:
@@ -100,10 +96,11 @@ def _read(unit: Unit, command: Sequence[str], headers: Headers | None, cache: Pa
         known.parent.mkdir(parents=True, exist_ok=True)
         files = {str(file): _digest(file) for file in own}
         codec.write_atomically(known, json.dumps({"files": files, "text": done.stderr}).encode())
-    if done.returncode and not any(True for _ in errors_in(done.stderr)):
+    read = _of_text(done.stderr, cached=False)
+    if done.returncode and not read.errors:
         last = next(iter(reversed(done.stderr.strip().splitlines())), f"exit code {done.returncode}")
         return Read(why=f"the compiler refuses its command: {last}")
-    return _of_text(done.stderr, cached=False)
+    return read
 
 
 def _of_text(text: str, *, cached: bool) -> Read:

@@ -9,9 +9,9 @@ from harness.checks.linking import known_symbols
 from harness.checks.linking.demangled import brief, demangled
 from harness.checks.linking.libtorch import OPENMP, LibTorch, highest, is_api, order
 from harness.checks.linking.loader import LIBTORCH, Loader
-from harness.checks.linking.successors import Successors
+from harness.checks.linking.successors import successors_in
 from harness.core.linking import LinkedBinary, LinkNote, SymbolChange
-from harness.core.text import counted
+from harness.core.text import counted, first_few
 from harness.machine.files import text_of
 
 # The interface in C that PyTorch keeps stable for what AOTInductor compiles.
@@ -38,7 +38,7 @@ def check_binary(
     given = frozenset[str]().union(*(library.exported for library in beside))
     needed = binary.undefined - given
     of_torch = {symbol for symbol in needed if symbol in old.exported or symbol in new.exported or is_api(symbol)}
-    lacked = Successors(new).missing(of_torch - new.exported, source)
+    lacked = successors_in(new).missing(of_torch - new.exported, source)
     # What the old release does not have either, in no form, is another library's or another build's.
     missing = [one for one in lacked if one.symbol in old.exported or one.change is not SymbolChange.GONE]
     brought = new.wanted(new.brings)
@@ -214,6 +214,4 @@ def _stem(library: str) -> str:
 
 
 def _some(symbols: Collection[str]) -> str:
-    shown = sorted({brief(demangled(symbol)) for symbol in symbols})
-    more = f" and {len(shown) - NAMED} more" if len(shown) > NAMED else ""
-    return ", ".join(shown[:NAMED]) + more
+    return first_few(sorted({brief(demangled(symbol)) for symbol in symbols}), NAMED)

@@ -1,5 +1,6 @@
 """The libraries of one LibTorch, taken together: what they export, what they need and what they bring."""
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,9 +20,9 @@ SYSTEM = re.compile(r"(GLIBC|GLIBCXX|CXXABI)_(\d+(?:\.\d+)*)")
 OPENMP = re.compile(r"lib(?:gomp|omp|iomp5)\b.*\.so")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class LibTorch:
-    """One release's libraries, as its wheel or its zip has them in ``lib``.
+    """One release's libraries, as its wheel or its zip has them in ``lib``; equal to itself only.
 
     Attributes:
         name: ``2.6.0``, or the folder or file that was named.
@@ -41,13 +42,13 @@ class LibTorch:
     declares: Callable[[str], bool] = lambda _: False
     versions: Mapping[str, str] = field(default_factory=dict)
 
-    @property
+    @functools.cached_property
     def new_strings(self) -> bool:
         """Whether its interface has libstdc++'s newer strings (``_GLIBCXX_USE_CXX11_ABI=1``)."""
         newer, older = (sum(text in symbol for symbol in self.exported) for text in ("RKNSt7__cxx11", "RKSs"))
         return newer > older
 
-    @property
+    @functools.cached_property
     def openmp(self) -> str:
         """The OpenMP runtime that it loads; empty where it needs none."""
         return next((name for name in (*self.brings, *self.wanted(self.brings)) if OPENMP.match(name)), "")

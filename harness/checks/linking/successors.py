@@ -1,6 +1,7 @@
 """What a release exports in place of a symbol that it lacks."""
 
 import difflib
+import functools
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -27,11 +28,18 @@ class _Candidate:
         return cls(text, own, *split(own))
 
 
+@functools.lru_cache(maxsize=2)
+def successors_in(new: LibTorch) -> "Successors":
+    """Return what finds them in a release: of a folder's binaries most miss the same symbols."""
+    return Successors(new)
+
+
 class Successors:
-    """Finds them in one release."""
+    """Finds them in one release, those of each symbol once."""
 
     def __init__(self, new: LibTorch) -> None:
         self._new = new
+        self._known: dict[str, tuple[SymbolChange, Sequence[str]]] = {}
 
     def missing(self, symbols: Iterable[str], source: Collection[str] | None = None) -> tuple[MissingSymbol, ...]:
         """Return what becomes of each of the symbols that the new release lacks, the gravest first.
@@ -45,9 +53,11 @@ class Successors:
 
     def _of(self, symbol: str, source: Collection[str] | None) -> MissingSymbol:
         text = demangled(symbol)
-        change, successors = self._successors(text)
-        if change in (SymbolChange.GONE, SymbolChange.MOVED) and self._new.declares(symbol):
-            change, successors = SymbolChange.DECLARED, ()
+        if symbol not in self._known:
+            change, successors = self._successors(text)
+            declared = change in (SymbolChange.GONE, SymbolChange.MOVED) and self._new.declares(symbol)
+            self._known[symbol] = (SymbolChange.DECLARED, ()) if declared else (change, successors)
+        change, successors = self._known[symbol]
         parts = last_names(split(canonical(text))[0])
         return MissingSymbol(
             in_source=None if source is None or not parts else parts[-1].lstrip("~") in source,

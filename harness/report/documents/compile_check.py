@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.core.compiling import BrokenApi, CompileCheck, CompiledUnit, CompileOutcome
-from harness.core.text import counted
+from harness.core.text import counted, first_few
 from harness.report.document import (
     ALWAYS,
     BAD,
@@ -63,7 +63,6 @@ def _summary(check: CompileCheck) -> str:
 
 def _broken(broken: BrokenApi, place: int) -> Part:
     places = [f"{error.file}:{error.line}" for error in broken.errors]
-    more = f" and {len(places) - MOST_PLACES} more" if len(places) > MOST_PLACES else ""
     change = broken.change
     return Part(
         title=broken.api,
@@ -78,7 +77,7 @@ def _broken(broken: BrokenApi, place: int) -> Part:
                 if change
                 else []
             ),
-            Fact("at", ", ".join(places[:MOST_PLACES]) + more),
+            Fact("at", first_few(places, MOST_PLACES)),
             *_example(change.example if change is not None else ""),
         ),
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.checks.linking.demangled import brief, last_names, split
 from harness.core.linking import LinkCheck, LinkedBinary, LinkNote, LinkOutcome, MissingSymbol, SymbolChange
-from harness.core.text import counted
+from harness.core.text import counted, first_few
 from harness.report.document import (
     ALWAYS,
     BAD,
@@ -175,8 +175,7 @@ def _symbols(lost: Sequence[MissingSymbol], change: SymbolChange) -> Iterator[Bl
         yield Table(heads=("since", "symbol"), rows=rows, noun="symbol")
     elif change is SymbolChange.OTHER_ABI:  # the two differ in nothing that a source would show
         names = list(dict.fromkeys(split(brief(missing.text))[0] for missing in lost))
-        more = f" and {len(names) - MOST_ROWS} more" if len(names) > MOST_ROWS else ""
-        yield Fact("of", ", ".join(names[:MOST_ROWS]) + more)
+        yield Fact("of", first_few(names, MOST_ROWS))
     else:
         for place, missing in enumerate(lost):
             importance = _importance(place)

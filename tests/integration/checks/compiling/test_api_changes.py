@@ -44,9 +44,7 @@ def test_what_is_said_to_be_written_compiles_everywhere_and_what_was_does_not_an
         assert (outcome is CompileOutcome.COMPILES) is (again or Version(release) < Version(change.since)), release
 
 
-def test_a_server_that_uses_what_is_gone_is_told_what_to_write(
-    old_python: str, new_python: str, tmp_path: Path
-) -> None:
+def test_a_server_that_uses_what_is_gone_gets_what_to_write(old_python: str, new_python: str, tmp_path: Path) -> None:
     server = tmp_path / "server.cpp"
     server.write_text(next(change.before for change in CHANGES if change.api == "*::allocate"))
     include = Path(_folder(old_python)) / "include"

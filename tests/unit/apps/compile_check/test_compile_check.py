@@ -61,9 +61,7 @@ def _checked(capsys: pytest.CaptureFixture[str], *arguments: object, code: int) 
     return answer
 
 
-def test_what_the_new_headers_refuse_is_told_by_what_it_is_about(
-    build: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_the_new_headers_refuse_is_grouped_by_api(build: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer = _checked(capsys, build, "--new", "new", code=1)
     assert {Path(file).stem: outcome for file, outcome in answer["outcomes"].items()} == {
         "fine": "compiles",

@@ -191,7 +191,7 @@ def test_what_the_source_does_not_name_asks_for_no_change_of_it(
     assert outcome_of(check_binary(*read)) is LinkOutcome.CHANGE_SOURCE
 
 
-def test_a_binary_of_another_build_is_told_so(compiled: Compile, releases: Mapping[str, LibTorch]) -> None:
+def test_a_binary_of_another_build_is_named(compiled: Compile, releases: Mapping[str, LibTorch]) -> None:
     """LibTorch's zip with the newer strings, where the registry's wheel had the older ones."""
     server = read_file(_server(compiled, "optional", PLANTED["optional"][0]))
     checked = check_binary(server, releases["old strings"], releases["new"], Loader(root=Path("/")))
@@ -201,13 +201,13 @@ def test_a_binary_of_another_build_is_told_so(compiled: Compile, releases: Mappi
     assert "newer strings" in checked.notes[0].text
 
 
-def test_a_vtable_that_is_gone_is_told_as_one(compiled: Compile, releases: Mapping[str, LibTorch]) -> None:
+def test_a_vtable_that_is_gone_is_reported_as_one(compiled: Compile, releases: Mapping[str, LibTorch]) -> None:
     file = _server(compiled, "vtable", "torch::jit::Module* module = new torch::jit::Module; delete module; return 0;")
     missing = _checked(file, releases, "no vtable").missing
     assert [(item.text, item.change) for item in missing] == [("vtable for torch::jit::Module", SymbolChange.GONE)]
 
 
-def test_a_weak_symbol_may_be_missing_and_is_told(compiled: Compile, releases: Mapping[str, LibTorch]) -> None:
+def test_a_weak_symbol_may_be_missing_and_is_noted(compiled: Compile, releases: Mapping[str, LibTorch]) -> None:
     declared = 'extern "C" int serve2(); namespace torch { namespace jit { __attribute__((weak)) int dropped(int); }}'
     file = _server(compiled, "weak", f"return 0; }} {declared} int more() {{ return torch::jit::dropped ? 1 : 0;")
     checked = _checked(file, releases)
@@ -238,7 +238,7 @@ def test_a_library_that_is_not_here_may_have_it(compiled: Compile, releases: Map
     (file.parent / "libplugin.so").unlink()
 
 
-def test_a_function_that_both_define_is_told_and_an_inline_one_is_not(
+def test_a_function_that_both_define_is_noted_and_an_inline_one_is_not(
     compiled: Compile, releases: Mapping[str, LibTorch]
 ) -> None:
     both = "return 0; } namespace torch { namespace jit { int kept(int) { return 2; }}} int more() { return 0;"
@@ -249,7 +249,7 @@ def test_a_function_that_both_define_is_told_and_an_inline_one_is_not(
     assert _checked(_server(compiled, "inline", inline), releases).notes == ()
 
 
-def test_the_folder_that_the_binary_itself_names_is_told(compiled: Compile, releases: Mapping[str, LibTorch]) -> None:
+def test_the_folder_that_the_binary_itself_names_is_noted(compiled: Compile, releases: Mapping[str, LibTorch]) -> None:
     old = compiled("old/lib/libtorch_cpu.so", "", "-shared").parent
     body = "return torch::jit::kept(1);"
     for name, flag, words in (("run", "--enable-new-dtags", "after"), ("r", "--disable-new-dtags", "before")):
@@ -269,7 +269,7 @@ def test_the_folder_that_the_binary_itself_names_is_told(compiled: Compile, rele
         ("libgomp.so.1", "libgomp.so.1", ""),
     ],
 )
-def test_openmp_twice_or_shared_since_is_told(
+def test_openmp_twice_or_shared_since_is_noted(
     before: str, after: str, words: str, compiled: Compile, releases: Mapping[str, LibTorch]
 ) -> None:
     runtime = compiled("openmp/libgomp.so.1", "int omp_threads() { return 1; }", "-shared", "-Wl,-soname,libgomp.so.1")
@@ -328,7 +328,7 @@ def test_a_library_of_an_image_is_found_as_its_own_loader_finds_it(
     assert "libplugin.so" not in absent()
 
 
-def test_another_major_version_of_a_library_is_told(releases: Mapping[str, LibTorch]) -> None:
+def test_another_major_version_of_a_library_is_noted(releases: Mapping[str, LibTorch]) -> None:
     old = replace(releases["old"], needs={"libtorch_cpu.so": ("libcudnn.so.8", "libcublas.so.12")})
     needs: dict[str, tuple[str, ...]] = {
         "libtorch_cpu.so": ("libcudnn.so.9", "libcublas.so.12", "libc.so.6"),
