@@ -45,7 +45,7 @@ from harness.search.unconvertible import with_parts
 from harness.store.run_folder import RunDir
 from harness.verdict.horizon import horizon
 from harness.verdict.inputs import guess_notes, guess_of
-from harness.verdict.migration import OF_COMPAT, causes_of, judge
+from harness.verdict.migration import OF_COMPAT, causes_of, judge, standing
 
 
 def migrate(
@@ -156,7 +156,7 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
             if making is not None:
                 no_cpp = take_worker(making, effects, ways[0].side)
         answered = row.facts
-        tried = try_all(answered, ways, effects, package=asked.package, in_cpp=not no_cpp)
+        tried = try_all(answered, ways, effects, package=asked.package, in_cpp=not no_cpp, standing=standing)
         models = list(map(judge, tried))
         both = _in_both(answered, by_name[asked.old], by_name[loaders[0]])
         if asked.explain:

@@ -50,6 +50,7 @@ SHORT = {
     Migrated.NOT_CONVERTIBLE: "no",
     Migrated.DIFFERS: "differs",
     Migrated.FIXED: "fixed",
+    Migrated.GUARDED: "guarded",
     Migrated.NOT_LOADABLE: "no load",
     Migrated.UNDECIDED: "unclear",
 }
