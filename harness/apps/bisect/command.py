@@ -54,7 +54,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--latency",
         choices=("off", "quick", "thorough"),
-        help="search what is slower, too, and say what a rewrite costs (default: off)",
+        help="search what is slower, too (default: off)",
+    )
+    command.add_argument(
+        "--no-price",
+        dest="price",
+        action="store_false",
+        help="do not time what a fix costs (timing takes some seconds for each patched archive)",
     )
     command.add_argument(
         "--resume", metavar="RUN", help="go on with an interrupted bisect; with --over, repeat the command instead"
@@ -88,7 +94,7 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
         return first
     if parsed.named or parsed.builds is not None:
         raise ConfigError("--releases and --builds belong to --over", "such as bisect --over releases")
-    searched = bisect(project, model=parsed.model, selected=selected)
+    searched = bisect(project, model=parsed.model, selected=selected, price=parsed.price)
     stored = searched.folder / RESULT
     result = ShownBisection(found=searched.found, stored=lambda: stored.read_text(encoding="utf-8"))
     say(BISECTION.render(parsed.format, result, shown(shown_path(searched.folder))))

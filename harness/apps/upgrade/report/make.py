@@ -246,6 +246,7 @@ def _model(model: ModelDeclaration, facts: TakenOut, effects: Effects) -> ModelR
         latency=latency,
         static=static_report(model.name, facts, effects),
         guessed=guess_of(export.artifact),
+        provenance=export.provenance,
         tags=model.tags,
         asked=asked_digest(model, facts),
         timed=model.timed,
