@@ -26,11 +26,12 @@ from harness.verdict.demands import demands, unmet
 from harness.verdict.latency import judge_common, why_common_is_open
 
 
-def run_demands(rows: Sequence[RowVerdict], facts: Provisioned) -> tuple[Demand, ...]:
+def run_demands(rows: Sequence[RowVerdict], facts: Complete) -> tuple[Demand, ...]:
     """Return what the policy asks of the whole run, and what the run has of it."""
     policies = {row.model: model_policy(facts.plan, row.model) for row in rows}
     untimed = [model.name for model in facts.plan.models if not model.timed]
-    return demands(facts.plan.settings.policy, rows, policies, untimed=untimed)
+    over_budget = {part.scenario for part in facts.not_begun}
+    return demands(facts.plan.settings.policy, rows, policies, untimed=untimed, over_budget=over_budget)
 
 
 def policy_report(facts: Decided) -> PolicyReport:
