@@ -259,7 +259,8 @@ class Judgement:
 
     ``mitigation`` is what is to be set and its price: ``"profiling off, latency +1.0 % [-0.2, +2.2]"``; empty
     unless the decision is OK_WITH_MITIGATION. ``vacuous`` is why the run cannot be green whatever its rows say, or
-    empty; ``left_out``: what it was told to leave out, which a green decision says; ``of_cell``: it repeated one cell,
+    empty; ``interrupted``: during what a signal ended it, after which nothing is known; empty where none did;
+    ``left_out``: what it was told to leave out, which a green decision says; ``of_cell``: it repeated one cell,
     so there are no planted defects and it says nothing about an upgrade. ``findings`` are of the run and of no single
     cell: what the release costs all models. ``counts`` is how many models came to what, in the words of every format;
     ``exceeded`` what is surely beyond a limit and does not block, in short, the furthest first.
@@ -273,6 +274,7 @@ class Judgement:
     accepted_mitigations: tuple[str, ...] = ()
     mitigation: str = ""
     vacuous: str = ""
+    interrupted: str = ""
     left_out: str = ""
     of_cell: bool = False
     findings: tuple[Finding, ...] = ()

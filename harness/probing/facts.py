@@ -343,11 +343,16 @@ class Diagnosed(Mitigated):
 
 @dataclass(frozen=True, kw_only=True)
 class Complete(Diagnosed, Inspected):
-    """All that a decision needs; ``loader_notes`` are about callers that load otherwise than the gate does."""
+    """All that a decision needs.
+
+    ``loader_notes`` are about callers that load otherwise than the gate does; ``interrupted``: during what the run was,
+    after which nothing is known; empty where it was not.
+    """
 
     planted_defects: tuple[PlantedDefectResult, ...]
     rollback: RollbackReport | None
     loader_notes: tuple[str, ...] = ()
+    interrupted: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -95,7 +95,7 @@ def migrate(
             )
             migration = _run(asked, project, store)
         except KeyboardInterrupt:
-            project.progress.note("interrupted; finished results are kept, and the same command goes on with them")
+            project.progress.note("finished results are kept, and the same command goes on with them")
             raise
         folder = shown_path(store.path)
         for name, data in MIGRATION.rendered_files(migration, Shown(directory=folder)):

@@ -30,6 +30,8 @@ def read_baseline(project: Project, name: str) -> RunReport:
     except OSError as error:
         raise ConfigError(f"--baseline {name}: {path}: {error.strerror}", f"name a run, or its {REPORT}") from error
     report = load_report(data, file=str(path))
+    if report.judgement.interrupted:
+        raise RunDirError(f"--baseline: {report.run} was interrupted", "name a finished run")
     if path.name != REPORT:
         return report
     found = with_later(report.explained, kept(path.parent))

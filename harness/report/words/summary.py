@@ -151,7 +151,8 @@ def decision_words(report: RunReport) -> str:
     code = judgement.exit_code
     if judgement.decision is Decision.OK_WITH_MITIGATION and code == ExitCode.INCOMPATIBLE:
         return f"exit code {code} until the policy accepts the mitigation"
-    return f"exit code {code}: {exit_words(code)}"
+    during = f"; interrupted during {judgement.interrupted}" if judgement.interrupted else ""
+    return f"exit code {code}: {exit_words(code)}{during}"
 
 
 def mitigations(report: RunReport) -> tuple[Mitigation, ...]:

@@ -48,7 +48,10 @@ def test_required_scenario_needs_a_verdict_of_each_passing_model() -> None:
     rows = [model_in("a", "concurrent"), model_in("b", "concurrent"), row(Status.FAIL, "broken")]
     assert asked(rows, required_scenarios=("concurrent",))[0].met
     found = asked([*rows, model_in("c")], required_scenarios=("concurrent",))
-    assert unmet(found) == "required scenario concurrent: 2 of 4 models tested in it, not c, nor broken, which does not pass without it"
+    assert (
+        unmet(found)
+        == "required scenario concurrent: 2 of 4 models tested in it, not c, nor broken, which does not pass without it"
+    )
     policy = PolicySettings(required_scenarios=("latency",))
     (timed,) = demands(
         policy, rows, {item.model: ModelPolicy(settings=policy) for item in rows}, over_budget=["latency"]
@@ -90,7 +93,10 @@ def test_what_a_waived_failure_keeps_out_of_a_scenario_is_not_missing_there(kind
     known = judge_row("known", [replace(verdict(Status.XFAIL, finding(kind), model="known"), waived=(waived,))])
     (demand,) = asked([model_in("a", "concurrent"), known], required_scenarios=("concurrent",))
     assert demand.met is not named
-    assert demand.found == f"1 of 2 models tested in it{', not known' if named else ', not known, which does not pass without it'}"
+    assert (
+        demand.found
+        == f"1 of 2 models tested in it{', not known' if named else ', not known, which does not pass without it'}"
+    )
     (demand,) = asked([model_in("a", "concurrent"), known, model_in("b")], required_scenarios=("concurrent",))
     assert not demand.met and " b" in demand.found.partition("tested in it, not")[2]
     assert not asked([known], required_scenarios=("concurrent",))[0].met, "nothing was tested in it"
