@@ -119,7 +119,12 @@ def with_changed_operators(
     """
     if verdict.status is not Status.PASS or not guess_of(artifact):
         return verdict
-    warnings = tuple(
+    return replace(verdict, findings=(*changed_operators(artifact, pair, draws=draws), *verdict.findings))
+
+
+def changed_operators(artifact: Artifact, pair: tuple[str, str], *, draws: bool) -> tuple[Finding, ...]:
+    """Return a warning for each operator of an artifact with guessed inputs that is known to answer otherwise."""
+    return tuple(
         Finding(
             kind="changed_operator",
             message=f"{change.operator}: {change.what} ({change.source}); {UNSHOWN}",
@@ -128,7 +133,6 @@ def with_changed_operators(
         for change, _ in changes_between(*pair)
         if change.operator in artifact.operators and (draws or not change.drawn)
     )
-    return replace(verdict, findings=(*warnings, *verdict.findings))
 
 
 def with_provenance(verdict: CellVerdict, provenance: Provenance) -> CellVerdict:

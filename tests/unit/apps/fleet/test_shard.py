@@ -136,7 +136,12 @@ def test_a_run_that_was_interrupted_is_gone_on_with_though_it_has_a_report(
         run.write("report.json", dump_report(partial))
     kept: list[RunReport] = []
     monkeypatch.setattr(shard._Shard, "_run_dir", lambda *_: RunDir.open(planned.folder / "runs", str(run.path)))
-    monkeypatch.setattr(shard._Shard, "_keep", lambda _, __, report: kept.append(report) or [])
+
+    def keep(_self: object, _units: object, report: RunReport) -> list[object]:
+        kept.append(report)
+        return []
+
+    monkeypatch.setattr(shard._Shard, "_keep", keep)
     monkeypatch.setattr(RunDir, "load_plan", lambda _: None)
     monkeypatch.setattr(shard, "execute", lambda *_: SimpleNamespace(report=whole))
     ready = [SimpleNamespace(unit=planned.plan.units[0])]
