@@ -71,5 +71,5 @@ def read_provenance(path: str, given: str, sha256: str) -> Provenance | None:
         rules |= first.rules
     fix = Fix(name=" + ".join(rules) or PRUNING, rewrites=True)
     return Provenance(
-        model=first.model, from_digest=first.from_digest, old=f"torch {inside.torch.partition('+')[0]}", fix=fix
+        origin=first.model, from_digest=first.from_digest, old=f"torch {inside.torch.partition('+')[0]}", fix=fix
     )

@@ -219,12 +219,12 @@ class Provenance:
     """What an artifact says of itself that a search has rewritten from another one.
 
     Attributes:
-        model: name of that other one, empty in archives of earlier versions; ``from_digest``: sha256 of its file.
+        origin: name of that other one, empty in archives of earlier versions; ``from_digest``: sha256 of its file.
         old: the release whose answers the rewrite gives, ``new``: the one that it was verified in, as a reader calls
             them; ``new`` is empty, and ``fix`` has no price, where the archive alone speaks.
     """
 
-    model: str
+    origin: str
     from_digest: str
     old: str
     fix: Fix

@@ -81,7 +81,7 @@ def provenance_words(provenance: Provenance) -> str:
         if fix.price is not None
         else "at a price that only NAME.provenance.json beside it tells"
     )
-    origin = f"{provenance.model} ({provenance.from_digest[:8]})" if provenance.model else provenance.from_digest[:8]
+    origin = f"{provenance.origin} ({provenance.from_digest[:8]})" if provenance.origin else provenance.from_digest[:8]
     return (
         f"a rewrite of {origin} by {fix.name}, with the answers of {provenance.old}, {price}; "
         "no latency here has that price in it: both releases call the rewrite"

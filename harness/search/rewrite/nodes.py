@@ -124,7 +124,7 @@ def verified(
     elif problem := _under_many_calls(model, patched, facts, effects, method=method):
         return replace(rewritten, note=problem)
     provenance = Provenance(
-        model=model,
+        origin=model,
         from_digest=facts.artifact(model).digest,
         old=effects.environments["old"].name,
         new=effects.environments["new"].name,

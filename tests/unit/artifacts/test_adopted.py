@@ -347,7 +347,7 @@ def test_a_patched_archive_is_kept_with_its_provenance(tmp_path: Path) -> None:
         model="m", path=str(made / "m.pt"), digest="0", size_bytes=7, operators=(), inputs_dir="", input_sets=()
     )
     fix = Fix(name="fence", rewrites=True, price=ratio(1.4, 1.6))
-    provenance = Provenance(model="m", from_digest="1", old="torch 2.1.2", new="torch 2.6.0", fix=fix)
+    provenance = Provenance(origin="m", from_digest="1", old="torch 2.1.2", new="torch 2.6.0", fix=fix)
     path = keep_rewritten(artifact, tmp_path / "run" / "fence-0", provenance)
     assert path.read_bytes() == b"archive"
     assert from_json(path.with_name("m.provenance.json").read_bytes(), NoteBeside) == NoteBeside(

@@ -21,7 +21,7 @@ NOTE: dict[str, Any] = {
     "before": None,
 }
 PRICED = Provenance(
-    model="thumbnails",
+    origin="thumbnails",
     from_digest="aa" * 32,
     old="torch 2.1.2",
     new="torch 2.6.0",

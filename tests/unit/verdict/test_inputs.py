@@ -74,7 +74,7 @@ def test_an_operator_that_is_known_to_answer_otherwise_is_warned_of_where_inputs
 
 def test_a_rewritten_file_is_told_behind_everything_else() -> None:
     fix = Fix(name="gelu", rewrites=True, price=verdicts.ratio(1.05, 1.15, 1.1))
-    provenance = Provenance(model="m", from_digest="ab" * 32, old="torch 2.1.2", new="torch 2.6.0", fix=fix)
+    provenance = Provenance(origin="m", from_digest="ab" * 32, old="torch 2.1.2", new="torch 2.6.0", fix=fix)
     found = with_provenance(verdict(Status.FAIL, HANG), provenance)
     assert [finding.kind for finding in found.findings] == ["hang", "rewritten_file"]
     assert "latency +10.0 %" in found.findings[1].message and found.status is Status.FAIL

@@ -126,7 +126,7 @@ def test_every_format_has_the_steps_first_and_each_cause_once() -> None:
 
 def test_a_rewritten_file_is_told_as_one_also_where_all_is_green() -> None:
     fix = replace(DEAR, call_s=(1.2e-5, 1.16e-4))
-    known = Provenance(model="thumbs", from_digest="ab" * 32, old="torch 2.1.2", new="torch 2.6.0", fix=fix)
+    known = Provenance(origin="thumbs", from_digest="ab" * 32, old="torch 2.1.2", new="torch 2.6.0", fix=fix)
     unpriced = replace(known, fix=Fix(name="resize", rewrites=True), new="")
     report = upgrade_ok()
     first, second, third = report.models
