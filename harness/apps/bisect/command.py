@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
-from harness.cli.options import add_cell, add_models, add_running, add_sides
+from harness.cli.options import add_cell, add_format, add_models, add_running, add_sides
 from harness.cli.terminal import say, shown
 from harness.core.errors import ConfigError
 
@@ -65,9 +65,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--resume", metavar="RUN", help="go on with an interrupted bisect; with --over, repeat the command instead"
     )
-    command.add_argument(
-        "--format", choices=FIRST_BAD.names, default="console", help="text, or all of it for a program"
-    )
+    add_format(command, FIRST_BAD.names)
     command.add_argument(
         "--out",
         metavar="DIR",

@@ -133,12 +133,12 @@ def _loading(migration: Migration, directory: str) -> Iterator[Fact]:
     if ready is None:
         return
     program, package = (path_in_run(directory or ".", path) for path in (ready.program, ready.package))
-    yield Fact("in Python", f"module = torch.export.load({program!r}).module(); module(*inputs)", USUAL, "command")
+    yield Fact("Python", f"module = torch.export.load({program!r}).module(); module(*inputs)", USUAL, "command")
     if ready.package:
         loader = f'torch::inductor::AOTIModelPackageLoader loader("{package}"); auto outputs = loader.run(inputs);'
-        yield Fact("in C++", f"{loader} // <{HEADER}>", USUAL, "command")
+        yield Fact("C++", f"{loader} // <{HEADER}>", USUAL, "command")
     elif migration.package_command:
-        yield Fact("in C++", "no .pt2 loads there, but a package of AOTInductor does; this compiles them", USUAL)
+        yield Fact("C++", "no .pt2 loads there, but a package of AOTInductor does; this compiles them", USUAL)
         yield Fact("next", migration.package_command, USUAL, "command")
 
 
