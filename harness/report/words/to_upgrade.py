@@ -54,7 +54,7 @@ def expectation(report: RunReport) -> str:
     files = all(remedy.rewrites for remedy in remedies)
     decision = Decision.UPGRADE_OK if files else Decision.OK_WITH_MITIGATION
     unseen = (
-        "; the price above is of old against new: both releases run the new file then"
+        "; the price above is in none of its latencies, as both releases call the new file then"
         if any(is_dear(remedy, report) for remedy in remedies if remedy.rewrites)
         else ""
     )

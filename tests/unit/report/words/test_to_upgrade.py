@@ -73,7 +73,7 @@ def test_a_green_run_is_expected_only_where_every_cause_has_a_fix_and_nothing_el
     report = with_fixes(CHEAP, DEAR)
     cheap = expectation(with_fixes(CHEAP, CHEAP))
     assert cheap == "then UPGRADE OK is expected: a run with these files says so"
-    assert expectation(report).startswith(f"{cheap}; the price above is of old against new")
+    assert expectation(report).startswith(f"{cheap}; the price above is in none of its latencies")
     assert "OK WITH MITIGATION" in expectation(with_fixes(CHEAP, Fix(name="profiling off")))
     lacking = replace(report.policy, demands=(Demand(what="minimum_models = 40", found="6 judged", met=False),))
     undecided = replace(report.causes[0], status=Status.INCONCLUSIVE)
