@@ -226,7 +226,7 @@ def _steps(report: RunReport, where: str) -> Part:
     blocks += [Fact("", words, FIRST)] if words else []
     files = rewritten_files(report)
     more = [f"and {counted(len(files) - STEPS_SHOWN, 'more rewritten file')}"] if len(files) > STEPS_SHOWN else []
-    blocks += [Fact("price", text, FIRST) for text in (*files[:STEPS_SHOWN], *more)]
+    blocks += [Fact("", text, FIRST) for text in (*files[:STEPS_SHOWN], *more)]
     blocks += commands([("measure", price_command(report) if files else "")], FIRST)
     return Part(title="To upgrade", id="to-upgrade", kind="steps", blocks=tuple(blocks))
 
