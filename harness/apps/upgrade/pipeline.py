@@ -7,7 +7,7 @@ from dataclasses import replace
 from harness.apps.golden.source import records_of
 from harness.apps.upgrade.decide import decide_run, tell_so_far
 from harness.apps.upgrade.expected import tell_expected, tell_predicted
-from harness.apps.upgrade.planted_defects import probe_planted_defects
+from harness.apps.upgrade.planted_defects import beside_planted_defects
 from harness.apps.upgrade.planted_startup_defects import beside_init_planted_defects
 from harness.apps.upgrade.report.make import build_report
 from harness.apps.upgrade.rollback import export_again, judge_rollback_probes, probe_rollbacks
@@ -99,9 +99,8 @@ def all_stages(ready: Provisioned, effects: Effects) -> Decided:
     """
     with begin_builds(ready, effects) as builds:
         exported = export_models(ready, effects)
-        answered = probe_old_release(exported, effects)
-        planted_defects = probe_planted_defects(answered, effects)
-        probed = probe_alone(answered, effects)
+        answered = probe_old_release(exported, effects, repeats=1)
+        probed, planted_defects = beside_planted_defects(probe_alone, answered, effects)
         loader_notes = look_at_loaders(probed, effects)
         inspected = predict_loading(export_again(probed, effects), effects)
         inspected = probe_rollbacks(inspected, probed, effects)
@@ -148,7 +147,7 @@ def judge(
 ) -> Attributed:
     """Return the verdicts that a search begins with: no planted defects, no rollback, and nothing is searched yet."""
     exported = export_models(ready, effects)
-    answered = probe_old_release(exported, effects)
+    answered = probe_old_release(exported, effects, repeats=1)
     probed = probe_alone(answered, effects)
     with_worker = build_workers(probed, effects)
     started = initialize(with_worker, effects)
