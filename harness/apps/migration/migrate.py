@@ -44,7 +44,7 @@ from harness.search.rewrite.conversion import try_rewrites
 from harness.search.unconvertible import with_parts
 from harness.store.run_folder import RunDir
 from harness.verdict.horizon import horizon
-from harness.verdict.inputs import guess_notes, guess_of
+from harness.verdict.inputs import changed_operators, guess_notes, guess_of
 from harness.verdict.migration import OF_COMPAT, causes_of, judge, standing
 
 
@@ -53,6 +53,7 @@ def migrate(
     releases: Sequence[str],
     *,
     package: bool = False,
+    walk: bool = True,
     fresh: bool = False,
     rewrite: bool = False,
     explain: bool = False,
@@ -62,7 +63,8 @@ def migrate(
 
     What is known already is not run again. ``project``: ``--old`` names the release whose TorchScript answers are the
     golden ones, ``--new`` the one that converts; without it the newest configured one does; ``package``: whether
-    packages of AOTInductor are made as well: that compiles for minutes; ``explain``: whether the smallest part that is
+    packages of AOTInductor are made as well: that compiles for minutes; ``walk``: whether a graph that torch's own
+    converter gives up is walked; ``explain``: whether the smallest part that is
     not convertible is looked for, in one artifact of each cause.
     """
     owners = load_fleet_manifest(Path(manifest), file=manifest) if manifest is not None else FleetManifest()
@@ -88,6 +90,7 @@ def migrate(
                 old=settings.old,
                 loaders=loaders,
                 package=package,
+                walk=walk,
                 fresh=fresh,
                 rewrite=rewrite,
                 explain=explain,
@@ -95,7 +98,7 @@ def migrate(
             )
             migration = _run(asked, project, store)
         except KeyboardInterrupt:
-            project.progress.note("interrupted; finished results are kept, and the same command goes on with them")
+            project.progress.note("finished results are kept, and the same command goes on with them")
             raise
         folder = shown_path(store.path)
         for name, data in MIGRATION.rendered_files(migration, Shown(directory=folder)):
@@ -119,6 +122,7 @@ class _Asked:
     old: str
     loaders: Sequence[str]
     package: bool
+    walk: bool
     fresh: bool
     rewrite: bool
     explain: bool
@@ -156,7 +160,9 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
             if making is not None:
                 no_cpp = take_worker(making, effects, ways[0].side)
         answered = row.facts
-        tried = try_all(answered, ways, effects, package=asked.package, in_cpp=not no_cpp, standing=standing)
+        tried = try_all(
+            answered, ways, effects, package=asked.package, in_cpp=not no_cpp, standing=standing if asked.walk else None
+        )
         models = list(map(judge, tried))
         both = _in_both(answered, by_name[asked.old], by_name[loaders[0]])
         if asked.explain:
@@ -172,6 +178,7 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
                 owner=owners.get(item.model, ""),
                 guessed=guess_of(answered.exports[item.model].artifact),
                 program=effects.shown(Path(item.program.path)) if item.program is not None else "",
+                package=effects.shown(Path(item.compiled.path)) if item.compiled is not None else "",
             )
             for item, model in zip(tried, models, strict=True)
         ]
@@ -184,6 +191,7 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
             releases={release.name: release.fingerprint.torch for release in releases},
             loaders=tuple(loaders),
             packaged=asked.package,
+            package_command="" if asked.package else _command("migrate", asked, project, "--package"),
             models=tuple(models),
             causes=tuple(_with_next(cause, models, asked, project) for cause in causes_of(models)),
             facts=tuple(
@@ -194,6 +202,7 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
             wall_s=(clock.monotonic_ns() - begin_ns) * 1e-9,
             notes=(
                 *([f"packages were not loaded, served or timed in C++: {no_cpp}"] if asked.package and no_cpp else []),
+                *_unshown_changes(models, answered, by_name[asked.old], by_name[loaders[0]]),
                 *_races(tried, models, by_name[loaders[0]]),
                 *plan.notes,
                 *guess_notes({name: export.artifact for name, export in answered.exports.items()}),
@@ -228,6 +237,15 @@ def _command(verb: str, asked: _Asked, project: Project, *more: str) -> str:
     others = [option for option in kept(project.arguments, names, here=here) if not names_a_side(*option)]
     out = ["--out", str(project.reports)] if verb == "migrate" and project.out is not None else []
     return project.command(verb, *sides, *words_of([*files, *others]), *out, *more)
+
+
+def _unshown_changes(models: Sequence[MigratedModel], answered: Answered, old: Release, new: Release) -> Iterator[str]:
+    """Yield which ready models have operators that answer otherwise in the new release, unseen by guessed requests."""
+    pair = old.fingerprint.torch, new.fingerprint.torch
+    for model in models:
+        artifact = answered.exports[model.model].artifact
+        if model.outcome is Migrated.READY and artifact is not None and guess_of(artifact):
+            yield from (f"{model.model}: {item.message}" for item in changed_operators(artifact, pair, draws=False))
 
 
 def _races(tried: Sequence[Tried], models: Sequence[MigratedModel], made_by: Release) -> Iterator[str]:

@@ -42,8 +42,8 @@ def try_all(
     """Return what was tried on each model of ``facts``, in order; each release ends its processes.
 
     Args:
-        standing: how far a model has come by torch's converter; below ``COMES_THROUGH`` its graph is walked too, and what
-            comes further goes on. By default nothing is walked: what rewrites make is for the converter.
+        standing: how far a model has come by torch's converter; below ``COMES_THROUGH`` its graph is walked too, and
+            what comes further goes on. By default nothing is walked: what rewrites make is for the converter.
         facts: with the golden outputs, and the artifacts that people serve: answers and times are beside those.
         in_cpp: whether these are loaded, served and timed in C++ too: the first release has its worker.
         rewritten: what is converted in place of the artifacts, and then the only models that are tried; by default

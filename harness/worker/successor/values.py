@@ -352,7 +352,7 @@ ARITHMETIC = {
     "aten::gt": operator.gt,
     "aten::item": lambda value: value,
     "aten::le": operator.le,
-    "aten::log": lambda value, *base: math.log(value, *base),
+    "aten::log": math.log,
     "aten::log2": math.log2,
     "aten::lt": operator.lt,
     "aten::mul": operator.mul,

@@ -13,9 +13,9 @@ MOST_EXAMPLES = 3
 def program_of(module, example, requests, mark):
     """Return the program, the request that it was traced with, and what requests decide by their data.
 
-    Sizes that requests vary stay open, and the batch's. A size that means something in the example (the whole of a table
-    of positions, say) may be taken for a constant: then other requests are tried as the example. What is decided is
-    ``{"kind", "source", "value"}`` each.
+    Sizes that requests vary stay open, and the batch's. A size that means something in the example (the whole of a
+    table of positions, say) may be taken for a constant: then other requests are tried as the example. What is decided
+    is ``{"kind", "source", "value"}`` each.
 
     Args:
         example: the request to begin with, by its name in ``requests``: name -> arguments.
