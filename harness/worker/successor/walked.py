@@ -80,13 +80,14 @@ class Walked(torch.nn.Module):
 
     Args:
         learnt: is filled where ``traces`` is false, else used.
+        gradients: what the graph is told of gradients: where they are wanted, torch's own modules do without operators
+            that join many steps, of which some releases cannot tell the shapes.
     """
 
-    def __init__(self, module, learnt, *, traces):
+    def __init__(self, module, learnt, *, traces, gradients):
         super().__init__()
-        self.walk = [
-            Walk(self, module, learnt, traces=traces)
-        ]  # in a list: ScriptModules are no submodules of this one
+        walk = Walk(self, module, learnt, traces=traces, gradients=gradients)
+        self.walk = [walk]  # in a list: ScriptModules are no submodules of this one
         self._same = {}
         for name, tensor in module.named_parameters(remove_duplicate=False):
             self.keep(name, tensor)
@@ -126,10 +127,13 @@ class Walk(interpreter.Interpreter):
     """The walk of one graph, again and again.
 
     Attributes:
+        asked_for_gradients: whether the graph asks if gradients are wanted, which the caller of ``Walked`` says.
         fixed: the nodes at which requests decide by their data, and what, in the order in which they come.
     """
 
-    def __init__(self, holder, module, learnt, *, traces):
+    def __init__(self, holder, module, learnt, *, traces, gradients):
+        self.asked_for_gradients = False
+        self._gradients = gradients
         self.located = Located()
         super().__init__(self.located)
         self._holder = [holder]
@@ -249,6 +253,11 @@ class Walk(interpreter.Interpreter):
         kind = step.kind
         if kind == "prim::Constant":
             return [self._constant(step)]
+        if kind == "prim::ModuleContainerIndex":
+            return [self._attribute(inputs[0], str(inputs[1]))]
+        if kind in ("aten::is_grad_enabled", "prim::requires_grad"):
+            self.asked_for_gradients = True
+            return [self._gradients]
         if quantized.concerns(kind, inputs):
             inputs = [self._constant_of[id(item)][1] if id(item) in self._constant_of else item for item in inputs]
             return nodes.outputs_of(step.node, quantized.run(kind, inputs, self._packed, step.node))

@@ -21,36 +21,67 @@ def program_of(module, example, requests, mark):
         example: the request to begin with, by its name in ``requests``: name -> arguments.
         mark: is told the node at which the walk ends, and its error.
     """
-    learnt = walked.Learnt()
-    with torch.no_grad():
-        learning = walked.Walked(module, learnt, traces=False)
-        before = {name: tensor.clone() for name, tensor in single(learning)}
-        for arguments in requests.values():
-            with learnt.request():
-                learning(*copied(arguments))
-        learnt.numbers = {name: now.item() for name, now in single(learning) if torch.equal(before[name], now)}
-        best = None
-        for name in [example, *sorted(set(requests) - {example})][:MOST_EXAMPLES]:
-            walk = walked.Walked(module, learnt, traces=True)
-            try:
-                program = exported(walk, requests[name], requests.values())
-            except Exception:
-                if best is not None:
-                    break
-                if walk.walk[0].located.failed_at is not None:
-                    mark(*walk.walk[0].located.failed_at)
-                raise
-            held = held_sizes(program, requests[name], list(requests.values()))
-            if best is None or held < best[0]:
-                best = held, program, name, [described(node, how) for node, how in walk.walk[0].fixed]
-            if not held:
+    examples = [example, *sorted(set(requests) - {example})][:MOST_EXAMPLES]
+    first = None
+    for gradients in (False, True):
+        tracing = Tracing(module, requests, gradients=gradients)
+        try:
+            return tracing.best(examples)
+        except Exception as error:
+            first = first or (error, tracing.walk.located.failed_at)
+            if not tracing.walk.asked_for_gradients:
                 break
-    return best[1:]
+    error, failed_at = first
+    if failed_at is not None:
+        mark(*failed_at)
+    raise error
+
+
+class Tracing:
+    """The walks of a module: one with real tensors, of every request, and those that ``torch.export`` traces."""
+
+    def __init__(self, module, requests, *, gradients):
+        self._module, self._requests, self._gradients = module, requests, gradients
+        self._learnt = walked.Learnt()
+        self._learning = self._walked(traces=False)
+
+    def best(self, examples):
+        """Return the program that holds the fewest sizes constant, the example it was traced with, what is decided."""
+        best = None
+        with torch.no_grad():
+            self._learn()
+            for name in examples:
+                walk = self._walked(traces=True)
+                try:
+                    program = exported(walk, self._requests[name], self._requests.values())
+                except Exception:
+                    if best is None:
+                        raise
+                    break
+                held = held_sizes(program, self._requests[name], list(self._requests.values()))
+                if best is None or held < best[0]:
+                    best = held, program, name, [described(node, how) for node, how in self.walk.fixed]
+                if not held:
+                    break
+        return best[1:]
+
+    def _walked(self, *, traces):
+        module = walked.Walked(self._module, self._learnt, traces=traces, gradients=self._gradients)
+        self.walk = module.walk[0]
+        return module
+
+    def _learn(self):
+        before = {name: tensor.clone() for name, tensor in single(self._learning)}
+        for arguments in self._requests.values():
+            with self._learnt.request():
+                self._learning(*copied(arguments))
+        unchanged = [(name, now) for name, now in single(self._learning) if torch.equal(before[name], now)]
+        self._learnt.numbers = {name: now.item() for name, now in unchanged}
 
 
 def held_sizes(program, example, requests):
     """Return how many sizes the program holds constant that requests vary."""
-    wanted = pytree.tree_leaves(open_sizes(example, requests, numbers=False))
+    wanted = [leaf for leaf in pytree.tree_leaves(open_sizes(example, requests, numbers=False)) if leaf is not None]
     taken = [size for _, sizes in sizes_taken(program, example) for size in sizes or ()]
     return len(wanted) - sum(size is None for size in taken)
 
@@ -151,7 +182,7 @@ def sizes_taken(program, arguments):
         value = values.get(getattr(spec.arg, "name", ""))
         sizes = None
         if isinstance(value, torch.Tensor):
-            sizes = [size if isinstance(size, int) else None for size in value.shape]
+            sizes = [size if isinstance(size, int) else size.node.maybe_as_int() for size in value.shape]
         elif isinstance(value, torch.SymInt):
             sizes = []
         described.append([["input"] + [step_of(key) for key in path], sizes])
