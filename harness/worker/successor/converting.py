@@ -9,7 +9,7 @@ import torch
 
 from gate_worker import settings, wire
 from gate_worker.graph import node_facts
-from gate_worker.successor import walking
+from gate_worker.successor import sizes
 from gate_worker.values import trees
 
 try:
@@ -55,13 +55,15 @@ def make(request, run_dir, log, way):
         warnings.simplefilter("ignore")
         path = os.path.join(run_dir, name + wire.PROGRAM)
         torch.export.save(program, path)
-        sizes = walking.sizes_taken(program, requests[example])
-        made = {"dimensions": sizes, "bytes": os.path.getsize(path), "example": example, "decided": decided}
+        held = sizes.taken(program, requests[example])
+        made = {"dimensions": held, "bytes": os.path.getsize(path), "example": example, "decided": decided}
         log.mark("converted", made)
     log.emit("ready", model=name, thread=0)
 
 
 def walked(module, requests, example, log):
+    from gate_worker.successor import walking  # what it needs, an older release has not
+
     return walking.program_of(module, example, requests, lambda *node: mark_node(log, *node))
 
 

@@ -1,7 +1,11 @@
 """Quantized tensors and packed weights, in the operators that ``torch.export`` knows: ``quantized_decomposed``."""
 
+import contextlib
+
 import torch
-from torch.ao.quantization.fx import _decomposed  # noqa: F401  registers quantized_decomposed
+
+with contextlib.suppress(ImportError):  # registers quantized_decomposed; where it has moved, no such node is walked
+    from torch.ao.quantization.fx import _decomposed  # noqa: F401
 
 from gate_worker.successor import values
 

@@ -156,9 +156,19 @@ def is_of_sizes(symbol):
     return not any(str(free).lstrip("z").startswith("u") for free in symbol.node.expr.free_symbols)
 
 
+def equals(symbol, value):
+    if isinstance(symbol, torch.SymBool):
+        return symbol if value else torch.sym_not(symbol)
+    return symbol == value
+
+
+def item_of(tensor):
+    """Return the number in a tensor; of a bool by way of an integer: 2.6 saves no program with a check of a bool."""
+    return tensor.to(torch.int64).item() != 0 if tensor.dtype == torch.bool else tensor.item()
+
+
 def truth(tensor):
-    value = tensor.item()
-    return value if isinstance(value, (bool, torch.SymBool)) else value != 0
+    return boolean(item_of(tensor))
 
 
 def whole(value):

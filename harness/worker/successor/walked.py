@@ -9,6 +9,7 @@ the program checks that when it runs: another request is refused, never answered
 import contextlib
 
 import torch
+from torch.utils import _python_dispatch
 
 from gate_worker.graph import interpreter, nodes
 from gate_worker.successor import quantized, values
@@ -39,7 +40,7 @@ class Learnt:
         decided: place of a node -> what each request decides there, or which number a tensor holds.
         tensors: path -> tensor that is neither parameter nor buffer: constants, attributes, packed weights.
         packed: path of an attribute with packed weights -> the paths of its tensors, and what else they hold.
-        numbers: name -> value of the buffers of one element that no request changes.
+        constants: name -> value of the buffers of one element that no request changes.
     """
 
     def __init__(self):
@@ -47,7 +48,7 @@ class Learnt:
         self._current = None
         self.tensors = {}
         self.packed = {}
-        self.numbers = {}
+        self.constants = {}
 
     @contextlib.contextmanager
     def request(self):
@@ -143,11 +144,11 @@ class Walk(interpreter.Interpreter):
         self._paths = {id(child): path for path, child in module.named_modules(remove_duplicate=False)}
         self._modules = {}
         self._plain = {}
-        self._constant_of = {}
+        self._constants = {}  # number of a traced tensor -> the tensor, and its value
         self.fixed = []
 
     def forward(self, arguments):
-        self._plain, self._constant_of, self.fixed = {}, {}, []
+        self._plain, self._constants, self.fixed = {}, {}, []
         method = self._method(self._module, "forward", ())
         answer = self.call(self._module, "forward", arguments)
         changed = [path for path, (before, value) in self._plain.items() if values.changed(before, value)]
@@ -179,8 +180,8 @@ class Walk(interpreter.Interpreter):
 
     def _registered(self, path):
         tensor = self._holder[0].tensor(path)
-        if self._traces and tensor is not None and name_of(path) in self._learnt.numbers:
-            self._constant_of[id(tensor)] = tensor, self._learnt.numbers[name_of(path)]
+        if self._traces and tensor is not None and name_of(path) in self._learnt.constants:
+            self._constants[id(tensor)] = tensor, self._learnt.constants[name_of(path)]
         return tensor
 
     def _known_as(self, module, path):
@@ -243,7 +244,7 @@ class Walk(interpreter.Interpreter):
         decided = self._learnt.decided(place)
         if decided is None:
             raise NotWalked("requests decide this otherwise, by their data")
-        torch._check(value if decided else torch.sym_not(value))
+        torch._check(values.equals(value, decided))
         self.fixed.append((step.node, decided))
         return decided
 
@@ -259,11 +260,25 @@ class Walk(interpreter.Interpreter):
             self.asked_for_gradients = True
             return [self._gradients]
         if quantized.concerns(kind, inputs):
-            inputs = [self._constant_of[id(item)][1] if id(item) in self._constant_of else item for item in inputs]
+            inputs = [self._constants[id(item)][1] if id(item) in self._constants else item for item in inputs]
             return nodes.outputs_of(step.node, quantized.run(kind, inputs, self._packed, step.node))
         if kind in values.NUMBER_OF and isinstance(inputs[0], torch.Tensor):
             return [self._number(step, inputs[0], place)]
-        return values.run(step.node, inputs)
+        outputs = values.run(step.node, inputs)
+        if self._constants:
+            self._follow(step.node, inputs, outputs)
+        return outputs
+
+    def _follow(self, node, inputs, outputs):
+        """Remember the value of what follows from constants alone."""
+        tensors = [item for item in inputs if isinstance(item, torch.Tensor)]
+        if not tensors or len(outputs) != 1 or not isinstance(outputs[0], torch.Tensor):
+            return
+        if all(id(item) in self._constants for item in tensors):
+            known = [self._constants[id(item)][1] if id(item) in self._constants else item for item in inputs]
+            with _python_dispatch._disable_current_modes():
+                (value,) = values.run(node, known)
+            self._constants[id(outputs[0])] = outputs[0], value
 
     def _constant(self, step):
         value = nodes.run(step.node, [])[0]
@@ -277,16 +292,16 @@ class Walk(interpreter.Interpreter):
 
     def _number(self, step, tensor, place):
         """Return the number that a tensor holds, as Python's; one that all requests agree on, checked at run time."""
-        if id(tensor) in self._constant_of:
-            return values.NUMBER_OF[step.kind](self._constant_of[id(tensor)][1])
-        value = values.NUMBER_OF[step.kind](tensor.item())
+        if id(tensor) in self._constants:
+            return values.NUMBER_OF[step.kind](self._constants[id(tensor)][1].item())
+        value = values.NUMBER_OF[step.kind](values.item_of(tensor))
         if not values.symbols_in(value):
             self._learnt.note(place, value)
             return value
         decided = self._learnt.decided(place)
         if decided is None or isinstance(decided, float) or values.is_of_sizes(value):
             return value
-        torch._check(value == decided)
+        torch._check(values.equals(value, decided))
         self.fixed.append((step.node, decided))
         return decided
 

@@ -4,7 +4,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from gate_worker.graph import node_facts
-from gate_worker.successor import walked
+from gate_worker.successor import sizes, walked
 
 # Each is traced anew: seconds.
 MOST_EXAMPLES = 3
@@ -76,14 +76,14 @@ class Tracing:
             with self._learnt.request():
                 self._learning(*copied(arguments))
         unchanged = [(name, now) for name, now in single(self._learning) if torch.equal(before[name], now)]
-        self._learnt.numbers = {name: now.item() for name, now in unchanged}
+        self._learnt.constants = {name: now.clone() for name, now in unchanged}
 
 
 def held_sizes(program, example, requests):
     """Return how many sizes the program holds constant that requests vary."""
     wanted = [leaf for leaf in pytree.tree_leaves(open_sizes(example, requests, numbers=False)) if leaf is not None]
-    taken = [size for _, sizes in sizes_taken(program, example) for size in sizes or ()]
-    return len(wanted) - sum(size is None for size in taken)
+    held = [size for _, held in sizes.taken(program, example) for size in held or ()]
+    return len(wanted) - sum(size is None for size in held)
 
 
 def single(module):
@@ -167,33 +167,3 @@ def sizes_of(value, others, batch, *, numbers):
 def is_open(value, others, axis, batch):
     size = value.shape[axis]
     return any(other.shape[axis] != size for other in others) or (axis == 0 and size == batch)
-
-
-def sizes_taken(program, arguments):
-    """Return per argument of the program its path and what it holds open: sizes of a tensor, None where free.
-
-    What is no tensor has no sizes: ``[path, null]`` for a constant of the program, ``[path, []]`` for an open number.
-    """
-    paths = [path for path, _ in pytree.tree_flatten_with_path(tuple(arguments))[0]]
-    kinds = [spec for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"]
-    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
-    described = []
-    for path, spec in zip(paths, kinds):
-        value = values.get(getattr(spec.arg, "name", ""))
-        sizes = None
-        if isinstance(value, torch.Tensor):
-            sizes = [size if isinstance(size, int) else size.node.maybe_as_int() for size in value.shape]
-        elif isinstance(value, torch.SymInt):
-            sizes = []
-        described.append([["input"] + [step_of(key) for key in path], sizes])
-    return described
-
-
-def step_of(key):
-    """Return a key of a pytree as a step of a path (see ``docs/formats/wire.md``)."""
-    for name in ("idx", "name"):
-        if hasattr(key, name):
-            return getattr(key, name)
-    key = key.key
-    kind = next((kind for kind in (bool, int, str) if isinstance(key, kind)), None)
-    return [kind.__name__, key] if kind is not None else ["object", type(key).__name__]
