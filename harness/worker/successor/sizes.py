@@ -19,7 +19,7 @@ def taken(program, arguments):
         sizes = None
         if isinstance(value, torch.Tensor):
             sizes = [size if isinstance(size, int) else size.node.maybe_as_int() for size in value.shape]
-        elif isinstance(value, torch.SymInt):
+        elif isinstance(value, torch.SymInt) and value.node.maybe_as_int() is None:
             sizes = []
         described.append([["input"] + [step_of(key) for key in path], sizes])
     return described

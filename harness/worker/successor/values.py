@@ -55,7 +55,7 @@ _operators = {}
 
 def operator_of(node):
     schema = node.schema()
-    if "(...)" in schema or "(" not in schema:  # torch.ops ends the process where it is asked for one of these
+    if "(...)" in schema or "(" not in schema:  # what it takes is told by the node alone
         raise NotImplementedError("%s has no like among the operators of exported programs" % node.kind())
     if schema not in _operators:
         _operators[schema] = _resolved(schema)
