@@ -23,6 +23,9 @@ FILE_LOCK = "a file lock"
 EVENT = "an event"
 SIGNAL = "a signal"
 DEBUGGER = "a debugger"
+# As far as the kernel function tells that a thread sleeps in: nobody may look at the system call's arguments.
+SOME_LOCK = "a lock, or another thread"
+SOME_SOCKET = "the network or an event"
 
 # Only another thread of the same process can end such a wait (or a SIGCONT, which is not sent here): if all threads
 # wait like this, none of them will ever go on.
@@ -120,6 +123,14 @@ def in_words(machine: str, syscall: str, wchan: str, around: Surroundings) -> st
     if len(arguments) < 6 or not name:
         return _by_wchan(wchan) if name == "restart" or number == -1 else ""
     return _CALLS[name](arguments, around) if name in _CALLS else _by_wchan(wchan)
+
+
+def without_rights(wchan: str) -> str:
+    """Return what a thread waits for where only the kernel's function is known; never counted as blocked."""
+    if wchan.startswith("futex"):
+        return SOME_LOCK
+    words = _by_wchan(wchan)
+    return SOME_SOCKET if words in (EVENT, NETWORK) else words
 
 
 def _numbers(syscall: str) -> list[int]:

@@ -1,0 +1,91 @@
+"""Looks at processes that run already, at the same time, and says of each what it comes to."""
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from harness.apps.attach.find import LIST_THEM, Asked
+from harness.checks.attach.cures import explained, groups_of
+from harness.checks.attach.look import Gone, may_trace, observe, with_stacks
+from harness.core.attach import Attached, Attachment, ProcessState
+from harness.core.errors import ConfigError
+from harness.project import Project, own_command
+from harness.verdict.attach import HEALTHY, judged, worst_first
+
+# Of how many processes stacks are taken, the worst first: the rest of a prefork server mostly does the same.
+MOST_STACKS = 2
+WITHOUT_STACKS = (ProcessState.STOPPED, ProcessState.ZOMBIE)
+RIGHTS = (
+    "this user may not trace the process: who holds what cannot be told. Run it as root (sudo), in the container with"
+    " --cap-add SYS_PTRACE, or beside it: kubectl debug POD --target CONTAINER --profile=sysadmin"
+)
+
+
+def attach(project: Project, asked: Asked, *, window_s: float, may_stop: bool = True) -> Attachment:
+    """Return what the processes do; about ``window_s`` and 1 s for stacks.
+
+    ``may_stop``: whether debuggers may stop them, for 0.3 s at most where they are healthy.
+
+    Raises:
+        ConfigError: none of them is there any more, or the window is no time.
+    """
+    begin = time.monotonic()
+    project.progress.stage(f"look at {asked.words}, {window_s:g} s")
+    processes = worst_first([judged(process) for process in seen(asked, window_s)])
+    if may_stop:
+        project.progress.stage("take stacks")
+        processes = worst_first(
+            [_looked_into(process) if at < MOST_STACKS else process for at, process in enumerate(processes)]
+        )
+    project.progress.finish()
+    processes = tuple(_finished(project, process) for process in processes)
+    return Attachment(asked=asked.words, processes=processes, wall_s=time.monotonic() - begin)
+
+
+def probe(asked: Asked, window_s: float) -> Attachment:
+    """Return the same by ``/proc`` alone, without stacks: fit to be asked every few seconds."""
+    begin = time.monotonic()
+    processes = worst_first([judged(process) for process in seen(asked, window_s)])
+    return Attachment(asked=asked.words, processes=processes, wall_s=time.monotonic() - begin, probe=True)
+
+
+def seen(asked: Asked, window_s: float) -> Sequence[Attached]:
+    if not 0.5 <= window_s <= 600:
+        raise ConfigError(f"--window {window_s:g} is no such time", "name seconds from 0.5 to 600")
+
+    def look(pid: int) -> Attached | None:
+        try:
+            return observe(pid, window_s)
+        except Gone:
+            return None
+
+    with ThreadPoolExecutor(len(asked.pids)) as pool:
+        found = [process for process in pool.map(look, asked.pids) if process is not None]
+    if not found:
+        raise ConfigError(f"{asked.words}: it has ended while it was looked at", LIST_THEM)
+    return found
+
+
+def _looked_into(process: Attached) -> Attached:
+    if process.state in WITHOUT_STACKS or not process.threads:
+        return process
+    return judged(explained(with_stacks(process, may_stop_long=process.state not in HEALTHY)))
+
+
+def _finished(project: Project, process: Attached) -> Attached:
+    remarks = process.remarks if may_trace(process) else (RIGHTS,)
+    finished = replace(process, groups=groups_of(process), remarks=remarks)
+    return replace(finished, again=_again(project, finished) if finished.scenario else "")
+
+
+def _again(project: Project, process: Attached) -> str:
+    """Return the command of the gate that makes such a hang again, away from production."""
+    files = dict.fromkeys(text.partition(": ")[2] for text in process.artifacts)
+    artifacts = [word for file in files if Path(file).is_absolute() for word in ("--artifact", file)]
+    releases = [library.version.partition("+")[0] for library in process.torch if library.version]
+    new = ["--new", releases[0]] if releases else []
+    return own_command(
+        project.folder, "compat", *artifacts, *new, "--scenario", process.scenario, "--latency", "off"
+    )

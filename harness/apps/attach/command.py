@@ -1,0 +1,76 @@
+"""``attach``: a process that runs already: does it hang, and what does it wait for."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.cli.help import CommandHelp
+from harness.cli.terminal import say, shown
+
+if TYPE_CHECKING:
+    from harness.project import Project
+
+HELP = CommandHelp(
+    "attach",
+    "say what a running server does that hangs now: blocked, busy, starved, idle; who holds what",
+    "Look at a process that runs already, Python or C++, and say within 5 s whether it hangs, which threads matter,"
+    " what they wait for and who holds it. The process is not ended, sent a signal or changed; it stands still only"
+    " while its stacks are taken, for as long as the answer says.",
+    (
+        ("PID", "what the process does now; its prefork children too"),
+        ("--port 8080", "whoever listens there; also --name server, --container NAME"),
+        ("PID --probe", "for a liveness probe: 1 if it hangs, else 0; reads /proc, never stops the process"),
+        ("PID --watch 3600 --out DIR", "wait up to an hour for the hang, then write the evidence there"),
+        ("PID --no-stop --format json", "what /proc tells, for programs"),
+    ),
+    "0 works or is idle, 1 hangs (blocked, stopped, a zombie), 4 neither is certain: busy, starved, waiting, exiting;"
+    " with --probe 1 if it hangs, else 0; with --watch 1 once evidence was taken",
+    "guide/attach.md",
+)
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    from harness.report.formats import ATTACH
+
+    which = command.add_mutually_exclusive_group(required=True)
+    which.add_argument("pid", nargs="?", type=int, metavar="PID", help="the process, with its prefork children")
+    which.add_argument("--name", metavar="NAME", help="all processes of this name, or whose command line has it")
+    which.add_argument("--port", type=int, metavar="PORT", help="the processes that listen on this TCP port")
+    which.add_argument("--container", metavar="ID", help="the processes of this container, by the start of its id")
+    # `--system` (harness/checks/interference) joins this group: it looks at all processes, see `call`.
+    command.add_argument(
+        "--window", type=float, default=2.0, metavar="SECONDS", help="how long to look before judging (default: 2)"
+    )
+    command.add_argument(
+        "--no-stop", dest="stop", action="store_false", help="take no stacks: the process does not stand still at all"
+    )
+    how = command.add_mutually_exclusive_group()
+    how.add_argument("--probe", action="store_true", help="answer by exit code: 1 it hangs, 0 it does not; /proc only")
+    how.add_argument("--watch", type=float, metavar="SECONDS", help="wait so long for the hang, take evidence, and end")
+    command.add_argument(
+        "--out", type=Path, metavar="DIR", help="with --watch: write the evidence here (the 10 latest are kept)"
+    )
+    command.add_argument(
+        "--format",
+        choices=ATTACH.names,
+        default="console",
+        metavar="FORMAT",
+        help=f"{', '.join(ATTACH.names)} (default: console)",
+    )
+
+
+def call(parsed: argparse.Namespace, project: "Project") -> object:
+    from harness.apps.attach.attach import attach, probe
+    from harness.apps.attach.find import asked_for
+    from harness.apps.attach.watch import watch
+    from harness.report.formats import ATTACH
+
+    asked = asked_for(pid=parsed.pid, name=parsed.name, port=parsed.port, container=parsed.container)
+    if parsed.probe:
+        attached = probe(asked, parsed.window)
+    elif parsed.watch is not None:
+        attached = watch(project, asked, parsed.watch, window_s=parsed.window, out=parsed.out, may_stop=parsed.stop)
+    else:
+        attached = attach(project, asked, window_s=parsed.window, may_stop=parsed.stop)
+    say(ATTACH.render(parsed.format, attached, shown()))
+    return attached
