@@ -18,7 +18,9 @@ OWN_SHARE = 0.6
 THROTTLED_SHARE = 0.2
 # So many threads for each CPU that want one: more than a pool that is twice as large as it should be.
 CROWD = 3.0
-IN_DISK = 0.5
+# With so many they are to blame whatever else runs beside them.
+OVERRUN = 8.0
+IN_DISK = 0.35
 # What a log line or a helper moves in a window; more is work.
 IDLE_IO_BYTES = 65_536
 # A thread that has slept so often in a second takes part in something; one in an endless loop never sleeps.
@@ -139,7 +141,8 @@ def _short_of_cpus(process: Attached) -> _Finding | None:
     demand = sum(thread.wanted for thread in process.threads)
     tids = tuple(thread.tid for thread in sorted(wanting, key=lambda thread: -thread.queued))
     own = process.total_on_cpu >= OWN_SHARE * process.cpus
-    if own and demand >= CROWD * process.cpus and not _moves(process):
+    crowded = own and demand >= CROWD * process.cpus
+    if (crowded or demand >= OVERRUN * process.cpus) and not _moves(process):
         return _Finding(ProcessState.OVERSUBSCRIBED, Why.OWN_THREADS, tids)
     share = sum(thread.on_cpu for thread in wanting) / sum(thread.wanted for thread in wanting)
     if share < STARVED_SHARE and not own:

@@ -1,5 +1,7 @@
 """Looks at processes that run already, at the same time, and says of each what it comes to."""
 
+import contextlib
+import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,11 +18,20 @@ from harness.verdict.attach import HEALTHY, judged, worst_first
 
 # Of how many processes stacks are taken, the worst first: the rest of a prefork server mostly does the same.
 MOST_STACKS = 2
+# Stands for a file that could not be read off the process.
+A_MODEL = "MODEL.pt"
+NICE = -10
 WITHOUT_STACKS = (ProcessState.STOPPED, ProcessState.ZOMBIE)
 RIGHTS = (
     "this user may not trace the process: who holds what cannot be told. Run it as root (sudo), in the container with"
     " --cap-add SYS_PTRACE, or beside it: kubectl debug POD --target CONTAINER --profile=sysadmin"
 )
+
+
+def _ahead() -> None:
+    """Get CPUs before the process that may be using all of them."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, NICE)
 
 
 def attach(project: Project, asked: Asked, *, window_s: float, may_stop: bool = True) -> Attachment:
@@ -32,6 +43,7 @@ def attach(project: Project, asked: Asked, *, window_s: float, may_stop: bool = 
         ConfigError: none of them is there any more, or the window is no time.
     """
     begin = time.monotonic()
+    _ahead()
     project.progress.stage(f"look at {asked.words}, {window_s:g} s")
     processes = worst_first([judged(process) for process in seen(asked, window_s)])
     if may_stop:
@@ -83,7 +95,8 @@ def _finished(project: Project, process: Attached) -> Attached:
 def _again(project: Project, process: Attached) -> str:
     """Return the command of the gate that makes such a hang again, away from production."""
     files = dict.fromkeys(text.partition(": ")[2] for text in process.artifacts)
-    artifacts = [word for file in files if Path(file).is_absolute() for word in ("--artifact", file)]
+    known = [file for file in files if Path(file).is_absolute()] or [A_MODEL]
+    artifacts = [word for file in known for word in ("--artifact", file)]
     releases = [library.version.partition("+")[0] for library in process.torch if library.version]
     new = ["--new", releases[0]] if releases else []
     return own_command(

@@ -148,7 +148,7 @@ def _moment(pid: int, look: Snapshot) -> _Moment:
     return _Moment(
         sleeps=_sleeps(pid, look.threads),
         locks=_locks(pid, shared, [tid for tid, thread in look.threads.items() if thread.state == "S"]),
-        connections=sockets.connections_of(pid, sockets.inodes_of(shared)),
+        connections=sockets.connections_of(shared, sockets.inodes_of(shared)),
         throttled_s=quota(own=Path(f"/proc/{pid}/cgroup")).throttled_s,
     )
 
@@ -214,8 +214,9 @@ def with_stacks(process: Attached, *, may_stop_long: bool) -> Attached:
     """Return the process with stacks of its threads, taken by what is installed, the shortest stop first."""
     shared = living(f"/proc/{process.pid}", [thread.tid for thread in process.threads])
     python = is_python(mapped.mapped_files(shared))
+    alive = int(Path(shared).name)  # debuggers find nothing by a main thread that has ended
     with tempfile.TemporaryDirectory(prefix="attach-") as folder:
-        seen = look_from_outside(process.pid, Path(folder), None, python=python, may_stop_long=may_stop_long)
+        seen = look_from_outside(alive, Path(folder), python=python, may_stop_long=may_stop_long)
     return _explained(process, seen, shared)
 
 

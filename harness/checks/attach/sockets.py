@@ -43,14 +43,14 @@ class Connection:
     received_bytes: int = 0
 
 
-def connections_of(pid: int, inodes: Collection[int]) -> dict[int, Connection] | None:
-    """Return the TCP sockets among ``inodes`` by inode; None: they cannot be seen."""
+def connections_of(folder: str, inodes: Collection[int]) -> dict[int, Connection] | None:
+    """Return the TCP sockets among ``inodes`` by inode; None: they cannot be seen. ``folder``: of ``/proc``."""
     if not inodes:
         return {}
     with contextlib.suppress(OSError):
-        if Path(f"/proc/{pid}/ns/net").readlink() == Path("/proc/self/ns/net").readlink():
+        if Path(f"{folder}/ns/net").readlink() == Path("/proc/self/ns/net").readlink():
             return {one.inode: one for one in _asked() if one.inode in inodes}
-    texts = [text_of(Path(f"/proc/{pid}/net/{name}")) for name in ("tcp", "tcp6")]
+    texts = [text_of(Path(f"{folder}/net/{name}")) for name in ("tcp", "tcp6")]
     if not any(texts):
         return None
     return {one.inode: one for text in texts for one in _listed(text) if one.inode in inodes}

@@ -57,8 +57,8 @@ GDB: Final = Debugger("gdb", ("-batch", "-nx", *_GDB, "-p", "{pid}"), "txt", 40.
 class Sample:
     """One run of a debugger.
 
-    ``problem`` where it gave nothing usable; ``forbidden``: the kernel did not allow it; ``stopped_s``: from when some
-    thread was first seen stopped by it until the last, so at most for that long and two looks (of 2 ms each).
+    ``problem`` where it gave nothing usable; ``forbidden``: the kernel did not allow it; ``stopped_s``: the longest that
+    one thread stood still for it, as far as looks every 2 ms can tell, rounded up; 0: none was seen to.
     """
 
     text: str = ""
@@ -109,12 +109,12 @@ def _state(folder: Path) -> str:
     return (text_of(folder / "stat").rpartition(")")[2].split() or [""])[0]
 
 
-def _is_traced(pid: int) -> bool:
-    """Whether some thread stands still for a debugger now."""
+def _traced(pid: int) -> set[str]:
+    """Return the threads that stand still for a debugger now."""
     try:
-        return any(_state(thread) == "t" for thread in Path(f"/proc/{pid}/task").iterdir())
+        return {thread.name for thread in Path(f"/proc/{pid}/task").iterdir() if _state(thread) == "t"}
     except OSError:
-        return False
+        return set()
 
 
 def _run(command: Sequence[str], out: Path, deadline_s: float, pid: int) -> tuple[int | None, str, float]:
@@ -123,17 +123,20 @@ def _run(command: Sequence[str], out: Path, deadline_s: float, pid: int) -> tupl
     with out.open("wb") as sink, tempfile.TemporaryFile() as errors:
         process = processes.start(command, stdout=sink, stderr=errors, env=environment)
         limit = time.monotonic() + deadline_s
-        stopped: tuple[float, ...] = ()
+        before, stopped_s = time.monotonic(), 0.0
+        since: dict[str, float] = {}
         try:
             while (status := process.poll()) is None and time.monotonic() < limit:
-                if _is_traced(pid):
-                    stopped = (stopped or (time.monotonic(),))[:1] + (time.monotonic(),)
+                now, traced = time.monotonic(), _traced(pid)
+                since = {thread: since.get(thread, before) for thread in traced}
+                stopped_s = max([stopped_s, *(now - begin + _POLL_S for begin in since.values())])
+                before = now
                 time.sleep(_POLL_S)
         finally:
             processes.reap(process)
         errors.seek(0)
         said = errors.read(4000).decode("utf-8", "replace")
-        return status, said, stopped[-1] - stopped[0] + 2 * _POLL_S if stopped else 0.0
+        return status, said, stopped_s
 
 
 def why_forbidden() -> str:

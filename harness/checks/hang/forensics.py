@@ -98,9 +98,7 @@ class SeenFromOutside:
     gil_holder: int
 
 
-def look_from_outside(
-    pid: int, folder: Path, proof: HangProof | None, *, python: bool, may_stop_long: bool
-) -> SeenFromOutside:
+def look_from_outside(pid: int, folder: Path, *, python: bool, may_stop_long: bool) -> SeenFromOutside:
     """Return what the threads of a process do that the gate did not start: nothing is sent to it.
 
     ``may_stop_long``: also by debuggers that stop it for seconds, where no other shows native frames.
@@ -120,7 +118,7 @@ def look_from_outside(
             if found is not None and _look(pid, folder, views, debugger, found, number=3):
                 break
         else:
-            views.problems.append(f"eu-stack is not installed: {EU_STACK.install}")
+            views.problems += [f"eu-stack is not installed: {EU_STACK.install}"] if program is None else []
     if aside is not None:
         _look_aside(pid, folder, views, *aside, number=2)
     return SeenFromOutside(
@@ -128,8 +126,6 @@ def look_from_outside(
             tool=", ".join(filter(None, (views.debugger, aside[0].name if aside is not None else ""))),
             stacks=_stacks(views, folder, pid),
             remarks=tuple(dict.fromkeys(views.problems)),
-            proof=proof,
-            files=tuple(views.files),
         ),
         stops_s=tuple(views.stops_s),
         gil_holder=views.gil_holder,

@@ -1,8 +1,9 @@
 """What running processes do as a document: the state of each, why, the threads that matter, what to set."""
 
+import re
 from collections.abc import Iterator
 
-from harness.checks.hang.waits import DISK
+from harness.checks.hang.waits import DISK, LOCK
 from harness.core.attach import HUNG, Attached, Attachment, LoadedLibrary, ProcessState, ThreadFacts, ThreadGroup, Why
 from harness.core.text import counted
 from harness.report.document import (
@@ -24,8 +25,10 @@ from harness.report.document import (
 from harness.report.documents.causes import WAYS
 
 MOST_GROUPS, MOST_FRAMES, MOST_TIDS, MOST_NAMED, MOST_CHAIN = 6, 5, 3, 4, 5
-MOST_LINES = 40
-"""On a terminal: one screen."""
+# A source file keeps its folder and its name.
+LONG_PATH = re.compile(r"/\S*/([^/\s]+/[^/\s]+:\d+)")
+# Without a stack the kernel's wait is all that is known.
+CONDITION = "a lock or a condition variable"
 IDLE = (ProcessState.IDLE, ProcessState.WORKING)
 MEANS = {
     Why.CYCLE: "threads wait for each other's locks, which nothing ends",
@@ -204,9 +207,13 @@ def _group(process: Attached, group: ThreadGroup, like: ThreadFacts, *, framed: 
     title = _who(like) if count == 1 else f"{count} threads like {_who(like)}"
     if like.tid == process.gil_holder:
         title += " (has the GIL)"
-    frames = f": {' < '.join(group.frames[:MOST_FRAMES])}" if framed and group.frames else ""
+    frames = f": {_frames(group)}" if framed and group.frames else ""
     phase = f", in {like.phase}" if like.phase else ""
     return f"{title}: {_doing(like)}{phase}{frames}"
+
+
+def _frames(group: ThreadGroup) -> str:
+    return " < ".join(LONG_PATH.sub(r"\1", frame) for frame in group.frames[:MOST_FRAMES])
 
 
 def _who(thread: ThreadFacts) -> str:
@@ -237,14 +244,15 @@ def _wait(thread: ThreadFacts) -> str:
     if thread.in_disk >= 0.5 and DISK in thread.waits:
         return "disk (uninterruptible)"
     words = {"T": "being continued", "t": "a debugger", "D": "the kernel", "R": "its turn"}
-    return thread.stack_wait or thread.waits_for or words.get(thread.state, "something that cannot be seen")
+    waits_for = CONDITION if thread.waits_for == LOCK else thread.waits_for
+    return thread.stack_wait or waits_for or words.get(thread.state, "something that cannot be seen")
 
 
 def _after(process: Attached) -> Iterator[tuple[str, str]]:
     yield "next", AGAIN.get(process.state, "")
     if process.tool:
-        stops = " and ".join(f"{stop:.2f} s" for stop in process.stops_s)
-        yield "stopped", f"for {stops} by {process.tool}" if stops else f"not at all, by {process.tool}"
+        stops = " and ".join(f"{max(stop, 0.01):.2f} s" for stop in process.stops_s)
+        yield "stopped", f"no thread for more than {stops or '0.01 s'}, by {process.tool}"
 
 
 def _known(process: Attached, importance: int) -> Iterator[Fact]:
