@@ -62,19 +62,29 @@ class Why(StrEnum):
     NO_RIGHTS = "the kernel does not let it be seen"
 
 
+class LockKind(StrEnum):
+    """What is held, by what the C library keeps of it."""
+
+    MUTEX = "mutex"
+    KERNEL_MUTEX = "robust or PI mutex"
+    READ_WRITE = "read-write lock"
+    THREAD_END = "end of a thread"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lock:
     """What a thread has waited for all the time, and who holds it.
 
     Attributes:
-        kind: ``"mutex"``, ``"robust or PI mutex"``, ``"read-write lock"``, ``"end of a thread"``.
-        owner: thread id; ``lives``: whether the process still has it.
+        owner: thread id; ``lives``: whether the process has it; ``forked``: its parent has, so that the lock was taken
+            before a fork.
     """
 
-    kind: str
+    kind: LockKind
     address: int
     owner: int
     lives: bool
+    forked: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,8 +130,9 @@ class Traffic:
     Attributes:
         ports: on which it listens.
         waiting: connections that have waited to be accepted since before the window.
-        unanswered: incoming connections whose last bytes came before the window, with nothing sent since.
+        unanswered: incoming connections whose last bytes came before the window and were never answered.
         oldest_s: for how long the oldest of these has waited.
+        maybe: others where the client sent last, right after an answer: a request, or what HTTP/2 says after one.
         upstream: where it has asked something itself before the window, and has received nothing since.
         moved_bytes: received and sent in the window; None: cannot be seen.
     """
@@ -131,6 +142,7 @@ class Traffic:
     waiting: int = 0
     unanswered: int = 0
     oldest_s: float = 0.0
+    maybe: int = 0
     upstream: tuple[str, ...] = ()
     moved_bytes: int | None = None
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from harness.checks.hang import waits
 from harness.checks.hang.stack_words import Wait
-from harness.core.attach import HUNG, Attached, Attachment, Lock, ProcessState, ThreadFacts, Why
+from harness.core.attach import HUNG, Attached, Attachment, Lock, LockKind, ProcessState, ThreadFacts, Why
 
 HEALTHY = frozenset({ProcessState.WORKING, ProcessState.IDLE})
 # Of the window: a thread on a CPU for longer computes, one for less only waits.
@@ -13,6 +13,7 @@ COMPUTES = 0.5
 STANDS = 0.05
 # Whoever got less than this of the time that it wanted a CPU is starved (4 loops beside it on one core leave 0.2).
 STARVED_SHARE = 0.4
+STARVED_AND_MOVING = 0.25
 # Its own threads have the CPUs for at least this part of what these can give.
 OWN_SHARE = 0.6
 THROTTLED_SHARE = 0.2
@@ -91,7 +92,7 @@ def _locked(process: Attached) -> _Finding | None:
         if end is not None and end.tid not in held and end.on_cpu < STANDS and end.waits:
             candidates.append((chain, end))
     for chain, end in candidates:
-        if end.waits <= waits.INSIDE and end.runs == 0 and held[chain[-2]].kind != "end of a thread":
+        if end.waits <= waits.INSIDE and end.runs == 0 and held[chain[-2]].kind is not LockKind.THREAD_END:
             return _Finding(ProcessState.BLOCKED, Why.OWNER_WAITS, chain)
     return None
 
@@ -145,7 +146,8 @@ def _short_of_cpus(process: Attached) -> _Finding | None:
     if (crowded or demand >= OVERRUN * process.cpus) and not _moves(process):
         return _Finding(ProcessState.OVERSUBSCRIBED, Why.OWN_THREADS, tids)
     share = sum(thread.on_cpu for thread in wanting) / sum(thread.wanted for thread in wanting)
-    if share < STARVED_SHARE and not own:
+    alone = min(1.0, process.cpus / demand)  # what it would have had without others
+    if share < (STARVED_SHARE if not _moves(process) else STARVED_AND_MOVING) * alone and not own:
         return _Finding(ProcessState.STARVED, Why.OTHERS, tids)
     return None
 
@@ -200,7 +202,11 @@ def _in_a_call(process: Attached) -> _Finding | None:
         return None
     called = [thread for thread in process.threads if thread.phase in IN_A_CALL]
     stands = called and all(
-        thread.runs == 0 and thread.waits <= waits.INSIDE and thread.waits and thread.stack and thread.stack.moved is False
+        thread.runs == 0
+        and thread.waits <= waits.INSIDE
+        and thread.waits
+        and thread.stack
+        and thread.stack.moved is False
         for thread in called
     )
     others = any(thread.waits & CHILD or waits.DEVICE in thread.waits for thread in process.threads)
@@ -211,7 +217,7 @@ def _in_a_call(process: Attached) -> _Finding | None:
 
 
 def _asked_for_nothing(process: Attached) -> _Finding | None:
-    """Requests that wait while nothing computes: for its own requests to others, else it is blocked."""
+    """Say what requests wait for while nothing computes: its own requests to others, else it is blocked."""
     if not _asked(process) or not _quiet(process):
         return None
     if process.traffic is not None and process.traffic.upstream:

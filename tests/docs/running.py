@@ -58,7 +58,9 @@ LEFT_OUT = {
 }
 """By pattern of a whole command, why no test executes it."""
 
-QUICK = re.compile(r"|cache|completion|doctor|env|golden|inspect|link-check|compile-check|report|gate|waivers|-.*")
+QUICK = re.compile(
+    r"|attach|cache|completion|doctor|env|golden|inspect|link-check|compile-check|report|gate|waivers|-.*"
+)
 """Verbs that start no model."""
 
 EXPECTED = {

@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 state, port, library = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 free, holding = ctypes.CDLL(library), ctypes.PyDLL(library)  # calls of the second keep the GIL
@@ -20,7 +21,7 @@ free, holding = ctypes.CDLL(library), ctypes.PyDLL(library)  # calls of the seco
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def do_GET(self):
+    def do_GET(self) -> None:  # noqa: N802  the name that http.server calls
         if state == "unanswered":
             threading.Event().wait()
         end = time.perf_counter() + 0.004
@@ -31,33 +32,33 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b"ok")
 
-    def log_message(self, *_):
+    def log_message(self, *_: object) -> None:
         pass
 
 
-def thread(run, *arguments):
+def thread(run: Callable[..., object], *arguments: object) -> None:
     threading.Thread(target=run, args=arguments, daemon=True).start()
 
 
-def ready():
+def ready() -> None:
     print("ready", flush=True)
 
 
-def serve():
+def serve() -> http.server.ThreadingHTTPServer:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    jobs = queue.Queue()
+    jobs: queue.Queue[object] = queue.Queue()
     for _ in range(8):  # a pool that is idle
         thread(jobs.get)
     return server
 
 
-def lock_twice():
+def lock_twice() -> None:
     lock = threading.Lock()
     lock.acquire()
     lock.acquire()
 
 
-def write_for_ever():
+def write_for_ever() -> None:
     file = os.open(f"disk-{os.getpid()}-{threading.get_ident()}", os.O_RDWR | os.O_CREAT, 0o600)
     os.unlink(f"disk-{os.getpid()}-{threading.get_ident()}")
     while True:
@@ -65,7 +66,7 @@ def write_for_ever():
         os.fsync(file)
 
 
-def loop_in_python():
+def loop_in_python() -> None:
     while True:
         pass
 
@@ -97,7 +98,8 @@ elif state == "storm":
     for _ in range(64):
         thread(free.loop_for_ever)
 elif state == "exit":
-    atexit.register(lambda: (ready(), free.wait_for_ever()))
+    atexit.register(free.wait_for_ever)
+    atexit.register(ready)
     thread(server.serve_forever)
     sys.exit(0)
 elif state == "zombie_leader":

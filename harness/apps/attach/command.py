@@ -63,8 +63,11 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.apps.attach.attach import attach, probe
     from harness.apps.attach.find import asked_for
     from harness.apps.attach.watch import watch
+    from harness.core.errors import ConfigError
     from harness.report.formats import ATTACH
 
+    if not 0.5 <= parsed.window <= 600:
+        raise ConfigError(f"--window {parsed.window:g} is no such time", "name seconds from 0.5 to 600")
     asked = asked_for(pid=parsed.pid, name=parsed.name, port=parsed.port, container=parsed.container)
     if parsed.probe:
         attached = probe(asked, parsed.window)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.checks.attach.sockets import LISTEN, inodes_of, listening
+from harness.checks.hang.activity import numbers_in
 from harness.core.errors import ConfigError
 from harness.machine.files import text_of
 
@@ -60,10 +61,6 @@ def _some(words: str, pids: Iterable[int]) -> Asked:
     return Asked(words, found)
 
 
-def _pids() -> Iterator[int]:
-    return (int(entry) for entry in os.listdir("/proc") if entry.isdigit())
-
-
 def _others() -> Iterator[int]:
     """Yield what is neither this command nor one of those that started it, whose command lines have its words."""
     own = {os.getpid()}
@@ -71,7 +68,7 @@ def _others() -> Iterator[int]:
     while parent > 1 and parent not in own:
         own.add(parent)
         parent = _parent(parent)
-    return (pid for pid in _pids() if pid not in own)
+    return (pid for pid in numbers_in("/proc") if pid not in own)
 
 
 def _parent(pid: int) -> int:
@@ -95,7 +92,7 @@ def _is_in(pid: int, container: str) -> bool:
 def _same_program(pid: int) -> Iterator[int]:
     """Yield the processes below this one that run the same program: what a prefork server has forked."""
     children: dict[int, list[int]] = {}
-    for one in _pids():
+    for one in numbers_in("/proc"):
         children.setdefault(_parent(one), []).append(one)
     own, waiting = _program(pid), [*children.get(pid, ())]
     while waiting:

@@ -1,13 +1,13 @@
 """Waits for a process to hang, and then takes evidence: for a sidecar."""
 
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.apps.attach.attach import attach, probe
 from harness.apps.attach.find import Asked
 from harness.core.attach import Attachment, ProcessState
 from harness.core.errors import ConfigError
+from harness.machine.clock import utc_now
 from harness.project import Project
 from harness.report.formats import ATTACH
 from harness.verdict.attach import HEALTHY, hung
@@ -64,7 +64,7 @@ def _folder(out: Path) -> None:
 
 
 def _write(taken: Attachment, out: Path) -> None:
-    name = f"{PREFIX}{datetime.now(UTC):%Y%m%dT%H%M%S}-{taken.processes[0].pid}.json"
+    name = f"{PREFIX}{utc_now():%Y%m%dT%H%M%S}-{taken.processes[0].pid}.json"
     try:
         (out / name).write_text(ATTACH.render("json", taken))
         for old in sorted(out.glob(f"{PREFIX}*.json"))[:-MOST_FILES]:

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable
 
 from harness.checks.hang.waits import SYSCALLS
-from harness.core.attach import Lock
+from harness.core.attach import Lock, LockKind
 
 _OPERATION = 0x7F
 _WAIT, _LOCK_PI, _WAIT_BITSET, _LOCK_PI2 = 0, 6, 9, 13
@@ -38,7 +38,7 @@ def lock_of(machine: str, syscall: str, peek: Peek, lives: Callable[[int], bool]
     if kind not in (_WAIT, _WAIT_BITSET):
         return None
     if not operation & _PRIVATE and not limit and 0 < value & _TID <= _MOST_TID and lives(value & _TID):
-        return Lock(kind="end of a thread", address=address, owner=value & _TID, lives=True)
+        return Lock(kind=LockKind.THREAD_END, address=address, owner=value & _TID, lives=True)
     if value & 0xFFFFFFFF == _CONTENDED:
         return _mutex(address, peek, lives, tid, shared=not operation & _PRIVATE)
     if value & _TID and value & 0xFFFFFFFF >= 0x80000000:  # FUTEX_WAITERS: a robust mutex
@@ -55,7 +55,7 @@ def _mutex(address: int, peek: Peek, lives: Callable[[int], bool], tid: int, *, 
         return None
     if state == _CONTENDED and 0 < owner <= _MOST_TID and count < 1000 and 0 < users < 100_000:
         # A thread that holds it and waits for it again has locked it twice.
-        return Lock(kind="mutex", address=address, owner=owner, lives=lives(owner) or owner == tid)
+        return Lock(kind=LockKind.MUTEX, address=address, owner=owner, lives=lives(owner) or owner == tid)
     return None
 
 
@@ -64,7 +64,7 @@ def _robust(address: int, peek: Peek, lives: Callable[[int], bool]) -> Lock | No
     owner = words[0] & _TID if words is not None else 0
     if not owner:
         return None
-    return Lock(kind="robust or PI mutex", address=address, owner=owner, lives=lives(owner))
+    return Lock(kind=LockKind.KERNEL_MUTEX, address=address, owner=owner, lives=lives(owner))
 
 
 def read_write_lock(syscall: str, peek: Peek, lives: Callable[[int], bool]) -> Lock | None:
@@ -76,7 +76,7 @@ def read_write_lock(syscall: str, peek: Peek, lives: Callable[[int], bool]) -> L
     for begin in (address - 8, address - 12):  # the words that readers and writers wait on
         words = _words(peek(begin, 32), 8)
         if words is not None and 0 < words[_WRITER_AT // 4] <= _MOST_TID and lives(words[_WRITER_AT // 4]):
-            return Lock(kind="read-write lock", address=begin, owner=words[_WRITER_AT // 4], lives=True)
+            return Lock(kind=LockKind.READ_WRITE, address=begin, owner=words[_WRITER_AT // 4], lives=True)
     return None
 
 

@@ -1,6 +1,6 @@
 """Looks at one process for some seconds, without rights that it does not have, and returns what it saw."""
 
-import os
+import contextlib
 import platform
 import re
 import tempfile
@@ -12,7 +12,6 @@ from typing import Final
 
 from harness.checks.attach import locks, mapped, sockets
 from harness.checks.attach.phases import phase_of, phase_of_process
-from harness.checks.hang import waits
 from harness.checks.hang.activity import (
     NO_SYSCALL,
     Sampler,
@@ -20,6 +19,7 @@ from harness.checks.hang.activity import (
     ThreadUse,
     Window,
     living,
+    numbers_in,
     peek,
     window_of,
 )
@@ -62,7 +62,7 @@ def observe(pid: int, window_s: float = WINDOW_S) -> Attached:
     sampler, rhythms = Sampler(pid), Rhythms()
     looks: list[Snapshot] = []
     begin = time.monotonic()
-    before = None
+    before: _Moment | None = None
     while True:
         began = time.monotonic()
         look = sampler.sample(detailed=True)
@@ -79,7 +79,7 @@ def observe(pid: int, window_s: float = WINDOW_S) -> Attached:
             break
         time.sleep(max(EVERY_S - cost, cost * (1 / MOST_OF_A_CORE - 1)))
     now = _moment(pid, looks[-1])
-    if not Path(f"/proc/{pid}").exists():
+    if before is None or not Path(f"/proc/{pid}").exists():
         raise Gone(pid)
     return _attached(pid, looks, rhythms, before, now)
 
@@ -165,9 +165,9 @@ def _sleeps(pid: int, tids: Mapping[int, object]) -> dict[int, int]:
 def _locks(pid: int, shared: str, waiting: Sequence[int]) -> dict[int, Lock]:
     """Return what threads wait for and who holds it; numbers in memory are those of the process's own namespace."""
     outside = {}
-    for entry in os.listdir(f"/proc/{pid}/task") if Path(f"/proc/{pid}/task").exists() else ():
-        inside = _status(f"/proc/{pid}/task/{entry}").get("NSpid", entry).split()[-1]
-        outside[int(inside)] = int(entry)
+    for entry in _tids(pid):
+        inside = _status(f"/proc/{pid}/task/{entry}").get("NSpid", str(entry)).split()[-1]
+        outside[int(inside)] = entry
     inner = {tid: inside for inside, tid in outside.items()}
     found = {}
     for tid in waiting:
@@ -179,8 +179,17 @@ def _locks(pid: int, shared: str, waiting: Sequence[int]) -> dict[int, Lock]:
             inner.get(tid, tid),
         )
         if lock is not None:
-            found[tid] = replace(lock, owner=outside.get(lock.owner, lock.owner))
+            parents = Path(f"/proc/{_status(f'/proc/{pid}').get('PPid')}/task/{lock.owner}")
+            found[tid] = replace(
+                lock, owner=outside.get(lock.owner, lock.owner), forked=not lock.lives and parents.exists()
+            )
     return found
+
+
+def _tids(pid: int) -> list[int]:
+    with contextlib.suppress(OSError):
+        return numbers_in(f"/proc/{pid}/task")
+    return []
 
 
 def _thread(use: ThreadUse, looks: Sequence[Snapshot], before: _Moment, now: _Moment, span_s: float) -> ThreadFacts:

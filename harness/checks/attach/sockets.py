@@ -26,6 +26,8 @@ _SENT_AT, _RECEIVED_AT, _BYTES_AT = 44, 52, 120
 _HEADER, _MESSAGE = 16, 72
 _LIMIT_S = 1.0
 MOST_UPSTREAM = 3
+# What belongs to the answer before comes sooner.
+AFTER_AN_ANSWER_MS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,9 @@ def traffic_of(
     incoming = [one for one in now.values() if one.state != LISTEN and one.port in ports]
     outgoing = [one for one in now.values() if one.state == ESTABLISHED and one.port not in ports]
     window_ms = 1000 * window_s
-    unanswered = [one for one in incoming if one.received_ms >= window_ms and _is_last(one.received_ms, one)]
+    old = [one for one in incoming if one.received_ms >= window_ms]
+    unanswered = [one for one in old if _is_unanswered(one, before)]
+    maybe = [one for one in old if one.received_ms < one.sent_ms and one not in unanswered]
     unread = [one for one in incoming if one.received_ms < 0 < one.queue and _queued(before, one) == one.queue]
     upstream = [one for one in outgoing if one.sent_ms >= window_ms and one.sent_ms < one.received_ms]
     shared = [(before[inode], one) for inode, one in now.items() if inode in before and one.state != LISTEN]
@@ -147,6 +151,7 @@ def traffic_of(
         waiting=sum(min(one.queue, _queued(before, one)) for one in now.values() if one.state == LISTEN),
         unanswered=len(unanswered) + len(unread),
         oldest_s=max((one.received_ms for one in unanswered), default=0) / 1000,
+        maybe=len(maybe),
         upstream=tuple(f"{one.peer}, asked {one.sent_ms / 1000:.0f} s ago" for one in upstream[:MOST_UPSTREAM]),
         moved_bytes=moved if known else None,
     )
@@ -156,9 +161,15 @@ def _queued(looks: dict[int, Connection], one: Connection) -> int:
     return looks[one.inode].queue if one.inode in looks else 0
 
 
-def _is_last(received_ms: int, one: Connection) -> bool:
-    """Whether bytes came and nothing was sent since; a connection counts as both received and sent when it is made."""
-    return received_ms < one.sent_ms or (one.received_bytes > 0 and one.sent_bytes <= 1)
+def _is_unanswered(one: Connection, before: dict[int, Connection]) -> bool:
+    """Whether bytes came that nothing was sent for; what comes right after an answer may be part of its protocol.
+
+    HTTP/2 acknowledges settings and opens windows so. A connection that its client has closed and the server has not
+    is one that nobody reads.
+    """
+    closed = one.state == CLOSE_WAIT and one.inode in before and before[one.inode].state == CLOSE_WAIT
+    never = one.received_bytes > 0 and one.sent_bytes <= 1
+    return closed or never or one.sent_ms - one.received_ms >= AFTER_AN_ANSWER_MS
 
 
 def listening() -> Iterator[Connection]:

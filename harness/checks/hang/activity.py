@@ -122,7 +122,7 @@ class Sampler:
         self._notes = set()
         now_ns = time.monotonic_ns()
         try:
-            tids = _numbers_in(f"{self._root}/task")
+            tids = numbers_in(f"{self._root}/task")
         except OSError:
             return None
         self._shared = living(self._root, tids)
@@ -223,7 +223,7 @@ class Sampler:
                     continue
                 threads: list[int] = []
                 with contextlib.suppress(OSError):
-                    threads = _numbers_in(f"{folder}/task")
+                    threads = numbers_in(f"{folder}/task")
                 states, delays_ns = zip(
                     *(_queue(f"{folder}/task/{thread}") for thread in (threads or [child])), strict=True
                 )
@@ -261,7 +261,7 @@ class Sampler:
         now_ns = time.monotonic_ns()
         asked_ns, shared = self._shared_pipes.get(link, (0, False))
         if now_ns - asked_ns > 1e9 * PIPE_HOLDERS_S:
-            others = (pid for pid in _numbers_in(self._proc) if pid != self._pid)
+            others = (pid for pid in numbers_in(self._proc) if pid != self._pid)
             shared = any(link in _open_files(f"{self._proc}/{pid}/fd") for pid in others)
             self._shared_pipes[link] = now_ns, shared
         return shared
@@ -355,7 +355,8 @@ def _open_files(folder: str) -> Iterator[str]:
                 yield str(path.readlink())
 
 
-def _numbers_in(folder: str) -> list[int]:
+def numbers_in(folder: str) -> list[int]:
+    """Return the entries that are numbers: threads, processes, descriptors. Raises ``OSError``: it is not there."""
     with os.scandir(folder) as entries:
         return [int(entry.name) for entry in entries if entry.name.isdigit()]
 

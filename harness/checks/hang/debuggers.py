@@ -57,8 +57,8 @@ GDB: Final = Debugger("gdb", ("-batch", "-nx", *_GDB, "-p", "{pid}"), "txt", 40.
 class Sample:
     """One run of a debugger.
 
-    ``problem`` where it gave nothing usable; ``forbidden``: the kernel did not allow it; ``stopped_s``: the longest that
-    one thread stood still for it, as far as looks every 2 ms can tell, rounded up; 0: none was seen to.
+    ``problem`` where it gave nothing usable; ``forbidden``: the kernel did not allow it; ``stopped_s``: the longest
+    that one thread stood still for it, as far as looks every 2 ms can tell, rounded up; 0: none was seen to.
     """
 
     text: str = ""

@@ -20,9 +20,7 @@ from harness.store.json import from_json
 PYTHON: Final = "python"
 _PYTHON_SOURCE: Final = (".py", ".pyx")
 
-_PYSTACK_THREAD = re.compile(
-    r"Traceback for thread (\d+) \((.*?)\) \[.*\] \(most recent call last\):$", re.MULTILINE
-)
+_PYSTACK_THREAD = re.compile(r"Traceback for thread (\d+) \((.*?)\) \[.*\] \(most recent call last\):$", re.MULTILINE)
 _PYSTACK_FRAME = re.compile(r" +\((\w+)\) File \"(.*?)\", line (\d+), in (.*)$")
 _PYSTACK_LIBRARY = re.compile(r"(?: \(inlined\))? \((/[^()]*|[^()]*\.so[^()]*)\)$")
 _GDB_THREAD = re.compile(r"Thread \d+ \((?:Thread 0x([0-9a-f]+) )?\(?LWP (\d+)\)?(?: \"(.*?)\")?\):$")

@@ -4,13 +4,22 @@ import re
 from collections.abc import Iterator
 
 from harness.checks.hang.waits import DISK, LOCK
-from harness.core.attach import HUNG, Attached, Attachment, LoadedLibrary, ProcessState, ThreadFacts, ThreadGroup, Why
+from harness.core.attach import (
+    HUNG,
+    Attached,
+    Attachment,
+    LoadedLibrary,
+    LockKind,
+    ProcessState,
+    ThreadFacts,
+    ThreadGroup,
+    Why,
+)
 from harness.core.text import counted
 from harness.report.document import (
     ALWAYS,
     BAD,
     GOOD,
-    MORE,
     OPEN,
     Block,
     Document,
@@ -25,6 +34,8 @@ from harness.report.document import (
 from harness.report.documents.causes import WAYS
 
 MOST_GROUPS, MOST_FRAMES, MOST_TIDS, MOST_NAMED, MOST_CHAIN = 6, 5, 3, 4, 5
+# So much more CPU was wanted than was had, before that is said of a process that works.
+MUCH_MORE = 1.5
 # A source file keeps its folder and its name.
 LONG_PATH = re.compile(r"/\S*/([^/\s]+/[^/\s]+:\d+)")
 # Without a stack the kernel's wait is all that is known.
@@ -52,7 +63,7 @@ MEANS = {
     Why.OTHERS: "its threads want CPUs that others have",
     Why.QUOTA: "its control group has used up its CPU quota",
     Why.OWN_THREADS: "its own threads compete for too few CPUs",
-    Why.COMPUTES: "it computes, and no byte came in or went out meanwhile: a slow call looks the same as an endless one",
+    Why.COMPUTES: "it computes, and no byte came or went meanwhile: a slow call looks the same as an endless one",
     Why.UPSTREAM: "it waits for the answer of another server",
     Why.CHILD: "it waits for a child process, a pipe or a file lock",
     Why.MOVES: "it computes or moves data, and bytes come and go",
@@ -81,11 +92,20 @@ def attach_document(attachment: Attachment) -> Document:
         title=f"Attach: {attachment.asked}",
         verdict=Verdict(word=worst.state.value, tone=_tone(worst.state), means=_means(worst, attachment)),
         full="--format json",
-        parts=(
+        parts=()
+        if attachment.probe
+        else (
             *([_overview(attachment)] if len(attachment.processes) > 1 else []),
-            *(_process(process, at) for at, process in enumerate(attachment.processes)),
+            *(_process(process) for process in _telling(attachment)),
         ),
     )
+
+
+def _telling(attachment: Attachment) -> Iterator[Attached]:
+    """Yield the processes that have a part of their own: the worst, and what is as bad."""
+    worst, *others = attachment.processes
+    yield worst
+    yield from [process for process in others if process.state is worst.state and process.state not in IDLE][:1]
 
 
 def _tone(state: ProcessState) -> str:
@@ -115,21 +135,18 @@ def _overview(attachment: Attachment) -> Part:
     return Part(title="Processes", blocks=(Table(heads=heads, rows=rows, numbers=(0, 2, 3), noun="process"),))
 
 
-def _process(process: Attached, at: int) -> Part:
-    importance = ALWAYS if at == 0 else MORE + at
+def _process(process: Attached) -> Part:
     return Part(
         title=f"Process {process.pid}",
         word=process.state.value,
         tone=_tone(process.state),
-        importance=importance,
-        noun="process",
         blocks=(
-            *facts(_about(process), importance),
-            *_threads(process, importance),
-            *facts(_after(process), importance),
-            *_known(process, importance),
-            *([Fact("again", process.again, importance, "command")] if process.again else []),
-            *facts([("seen", remark) for remark in process.remarks], importance),
+            *facts(_about(process)),
+            *_threads(process),
+            *facts(_after(process)),
+            *_known(process),
+            *([Fact("again", process.again, ALWAYS, "command")] if process.again else []),
+            *facts([("seen", remark) for remark in process.remarks]),
         ),
     )
 
@@ -162,8 +179,8 @@ def _because(process: Attached) -> str:
         return "; ".join(lines) + (f", which waits for {_wait(end)}" if end is not None else "")
     if process.why is Why.QUOTA:
         return f"throttled {process.throttled_s:.1f} s of {process.window_s:.1f} s"
-    if process.why in (Why.OTHERS, Why.OWN_THREADS):
-        wanting = sum(thread.wanted for thread in process.threads)
+    wanting = sum(thread.wanted for thread in process.threads)
+    if process.why in (Why.OTHERS, Why.OWN_THREADS) or wanting > MUCH_MORE * max(process.total_on_cpu, 0.5):
         return f"its threads wanted {wanting:.1f} CPUs and had {process.total_on_cpu:.1f} of {process.cpus:g}"
     if process.why is Why.TRACED and process.tracer:
         return f"process {process.tracer} traces it"
@@ -188,18 +205,20 @@ def _requests(process: Attached) -> str:
         parts.append(f"{counted(traffic.waiting, 'connection')} not accepted")
     if traffic.ports and not parts:
         parts.append(f"none open, {counted(traffic.connections, 'connection')}")
+    if traffic.maybe:
+        parts.append(f"{traffic.maybe} where the client sent last: a request, or what HTTP/2 sends after an answer")
     ports = f" (port {', '.join(map(str, traffic.ports[:MOST_NAMED]))})" if traffic.ports else ""
     return "; ".join(parts) + ports if parts else ""
 
 
-def _threads(process: Attached, importance: int) -> Iterator[Block]:
+def _threads(process: Attached) -> Iterator[Block]:
     threads = {thread.tid: thread for thread in process.threads}
     shown = process.groups[:MOST_GROUPS]
     for at, group in enumerate(shown):
-        yield Fact("threads", _group(process, group, threads[group.like], framed=at < 3), importance)
+        yield Fact("threads", _group(process, group, threads[group.like], framed=at < 3))
     rest = sum(len(group.tids) for group in process.groups[MOST_GROUPS:])
     if rest:
-        yield Fact("threads", f"{counted(rest, 'other')}", importance)
+        yield Fact("threads", f"{counted(rest, 'other')}")
 
 
 def _group(process: Attached, group: ThreadGroup, like: ThreadFacts, *, framed: bool) -> str:
@@ -234,9 +253,10 @@ def _lock(thread: ThreadFacts) -> str:
     lock = thread.lock
     if lock is None:
         return _wait(thread)
-    if lock.kind == "end of a thread":
+    if lock.kind is LockKind.THREAD_END:
         return f"end of thread {lock.owner}"
-    holder = f"thread {lock.owner}" + ("" if lock.lives else ", which is no thread of this process")
+    gone = ", a thread of its parent: it was forked while that had the lock" if lock.forked else ", which has ended"
+    holder = f"thread {lock.owner}" + ("" if lock.lives else gone)
     return f"{lock.kind} {lock.address:#x}, held by {holder}"
 
 
@@ -249,22 +269,20 @@ def _wait(thread: ThreadFacts) -> str:
 
 
 def _after(process: Attached) -> Iterator[tuple[str, str]]:
-    yield "next", AGAIN.get(process.state, "")
+    yield "next", "" if process.why is Why.NO_RIGHTS else AGAIN.get(process.state, "")
     if process.tool:
         stops = " and ".join(f"{max(stop, 0.01):.2f} s" for stop in process.stops_s)
         yield "stopped", f"no thread for more than {stops or '0.01 s'}, by {process.tool}"
 
 
-def _known(process: Attached, importance: int) -> Iterator[Fact]:
+def _known(process: Attached) -> Iterator[Fact]:
     known = process.known
     if known is None:
         return
-    yield Fact("meaning", f"{known.words} ({known.source})", importance)
+    yield Fact("meaning", f"{known.words} ({known.source})")
     for name, ways in known.lines.items():
-        yield Fact("cure", f"{name}: the server's settings are in docs/guide/mitigating.md", importance)
-        yield from (
-            Fact(words, ways[way], importance, "command") for way, words in WAYS.items() if way in ways
-        )
+        yield Fact("cure", f"{name}: the server's settings are in docs/guide/mitigating.md")
+        yield from (Fact(words, ways[way], ALWAYS, "command") for way, words in WAYS.items() if way in ways)
 
 
 def _library(library: LoadedLibrary) -> str:
@@ -278,5 +296,3 @@ def _time(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
-
-

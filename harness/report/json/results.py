@@ -9,10 +9,10 @@ import msgspec
 
 from harness import __version__
 from harness.checks.migration.readiness import by_owner, unlocked
+from harness.core.attach import Attachment
 from harness.core.cache import Cache, CacheCleaning
 from harness.core.compiling import CompileCheck
 from harness.core.errors import RunDirError
-from harness.core.attach import Attachment
 from harness.core.fleet import FleetPlan, FleetReport
 from harness.core.golden import GoldenStatus, Review
 from harness.core.linking import LinkCheck
