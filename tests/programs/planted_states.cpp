@@ -209,7 +209,7 @@ void play_state(const std::string& state, int port) {
     ready(), wait_forever();
   } else if (state == "served") {  // healthy: idle, or under the load that comes
     served(0.004);
-    ready();
+    settle(), ready();
     std::this_thread::sleep_for(std::chrono::hours(24));
   } else if (state == "loop") {
     ready(), kernel_loop();

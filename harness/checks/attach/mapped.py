@@ -57,7 +57,7 @@ def artifacts_of(folder: str, files: Iterable[str], arguments: Sequence[str]) ->
     """Return files of models as ``"open: path"``, the most telling first: one that is open is being read."""
     found = [f"open: {path}" for path in _open(folder) if MODELS.search(path)]
     found += [f"mapped: {path}" for path in files if MODELS.search(path)]
-    words = (word.rpartition("=")[2] for word in arguments)
+    words = (word for argument in arguments for word in argument.split("="))
     found += [f"argument: {word}" for word in words if MODELS.search(word)]
     return tuple(dict.fromkeys(found))[:MOST_ARTIFACTS]
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 from harness.checks.hang.waits import DISK, LOCK
 from harness.core.attach import (
@@ -33,7 +34,8 @@ from harness.report.document import (
 )
 from harness.report.documents.causes import WAYS
 
-MOST_GROUPS, MOST_FRAMES, MOST_TIDS, MOST_NAMED, MOST_CHAIN = 6, 5, 3, 4, 5
+MOST_GROUPS, MOST_FRAMES, MOST_PYTHON, MOST_NAMED, MOST_CHAIN = 6, 5, 2, 4, 5
+PYTHON_LINE = re.compile(r"\.py:\d+$")
 # So much more CPU was wanted than was had, before that is said of a process that works.
 MUCH_MORE = 1.5
 # A source file keeps its folder and its name.
@@ -105,7 +107,9 @@ def _telling(attachment: Attachment) -> Iterator[Attached]:
     """Yield the processes that have a part of their own: the worst, and what is as bad."""
     worst, *others = attachment.processes
     yield worst
-    yield from [process for process in others if process.state is worst.state and process.state not in IDLE][:1]
+    told = (worst.state, worst.why, worst.known and worst.known.name)
+    alike = [one for one in others if one.state is worst.state and one.state not in IDLE]
+    yield from [one for one in alike if (one.state, one.why, one.known and one.known.name) != told][:1]
 
 
 def _tone(state: ProcessState) -> str:
@@ -114,7 +118,8 @@ def _tone(state: ProcessState) -> str:
 
 def _means(worst: Attached, attachment: Attachment) -> str:
     which = f"process {worst.pid}: " if len(attachment.processes) > 1 else ""
-    return f"{which}{MEANS[worst.why]}"
+    known = worst.known.title if worst.known is not None and worst.state is ProcessState.BLOCKED else ""
+    return f"{which}{known or MEANS[worst.why]}"
 
 
 def _overview(attachment: Attachment) -> Part:
@@ -167,7 +172,7 @@ def _about(process: Attached) -> Iterator[tuple[str, str]]:
     if len(process.openmp) > 1:
         yield "OpenMP", "two runtimes, two pools: " + " and ".join(_library(library) for library in process.openmp)
     elif process.torch:
-        yield "OpenMP", "; ".join(_library(library) for library in process.openmp)
+        yield "OpenMP", "; ".join(PurePosixPath(library.path).name for library in process.openmp)
 
 
 def _because(process: Attached) -> str:
@@ -232,7 +237,9 @@ def _group(process: Attached, group: ThreadGroup, like: ThreadFacts, *, framed: 
 
 
 def _frames(group: ThreadGroup) -> str:
-    return " < ".join(LONG_PATH.sub(r"\1", frame) for frame in group.frames[:MOST_FRAMES])
+    frames = [LONG_PATH.sub(r"\1", frame) for frame in group.frames]
+    python = [frame for frame in frames[MOST_FRAMES:] if PYTHON_LINE.search(frame)][:MOST_PYTHON]
+    return " < ".join([*frames[:MOST_FRAMES], *(["..."] if python else []), *python])
 
 
 def _who(thread: ThreadFacts) -> str:
