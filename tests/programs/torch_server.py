@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 
-import torch
+import torch  # type: ignore[import-not-found]
 
 port, forks, files = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
 torch.set_num_threads(2)

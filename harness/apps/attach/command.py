@@ -19,12 +19,11 @@ HELP = CommandHelp(
     (
         ("PID", "what the process does now; its prefork children too"),
         ("--port 8080", "whoever listens there; also --name server, --container NAME"),
-        ("PID --probe", "for a liveness probe: 1 if it hangs, else 0; reads /proc, never stops the process"),
-        ("PID --watch 3600 --out DIR", "wait up to an hour for the hang, then write the evidence there"),
+        ("PID --probe", "for a liveness probe: 1 if it hangs, else 0"),
+        ("PID --watch 3600 --out DIR", "wait up to an hour for the hang"),
         ("PID --no-stop --format json", "what /proc tells, for programs"),
     ),
-    "0 works or is idle, 1 hangs (blocked, stopped, a zombie), 4 neither is certain: busy, starved, waiting, exiting;"
-    " with --probe 1 if it hangs, else 0; with --watch 1 once evidence was taken",
+    "0 works or is idle, 1 hangs (blocked, stopped, a zombie), 4 busy, starved, or it cannot be told",
     "guide/attach.md",
 )
 
@@ -33,7 +32,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     from harness.report.formats import ATTACH
 
     which = command.add_mutually_exclusive_group(required=True)
-    which.add_argument("pid", nargs="?", type=int, metavar="PID", help="the process, with its prefork children")
+    which.add_argument("pid", nargs="?", metavar="PID", help="the process, with its prefork children")
     which.add_argument("--name", metavar="NAME", help="all processes of this name, or whose command line has it")
     which.add_argument("--port", type=int, metavar="PORT", help="the processes that listen on this TCP port")
     which.add_argument("--container", metavar="ID", help="the processes of this container, by the start of its id")
@@ -45,8 +44,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--no-stop", dest="stop", action="store_false", help="take no stacks: the process does not stand still at all"
     )
     how = command.add_mutually_exclusive_group()
-    how.add_argument("--probe", action="store_true", help="answer by exit code: 1 it hangs, 0 it does not; /proc only")
-    how.add_argument("--watch", type=float, metavar="SECONDS", help="wait so long for the hang, take evidence, and end")
+    how.add_argument("--probe", action="store_true", help="exit code 1 if it hangs, else 0; reads /proc only")
+    how.add_argument("--watch", type=float, metavar="SECONDS", help="wait so long for the hang, take evidence, and end with 1, else with 0")
     command.add_argument(
         "--out", type=Path, metavar="DIR", help="with --watch: write the evidence here (the 10 latest are kept)"
     )

@@ -15,6 +15,7 @@ from harness.machine.files import text_of
 MOST_PROCESSES = 64
 LIST_THEM = "list processes with: ps -ef"
 # In a path of a control group: docker-<id>.scope, cri-containerd-<id>.scope, /docker/<id>, /kubepods/.../<id>.
+_ID = re.compile(r"[0-9a-f]{4,64}")
 _CONTAINER = re.compile(r"[0-9a-f]{64}")
 
 
@@ -27,7 +28,7 @@ class Asked:
 
 
 def asked_for(
-    *, pid: int | None = None, name: str | None = None, port: int | None = None, container: str | None = None
+    *, pid: str | None = None, name: str | None = None, port: int | None = None, container: str | None = None
 ) -> Asked:
     """Return the processes that one of these means.
 
@@ -35,21 +36,33 @@ def asked_for(
         ConfigError: there is none, or too many.
     """
     if pid is not None:
-        if pid == os.getpid():
-            raise ConfigError(f"process {pid} is this command itself", LIST_THEM)
-        if pid <= 0 or not Path(f"/proc/{pid}").exists():
-            raise ConfigError(f"no process {pid} here", f"{LIST_THEM}; a container counts its processes anew")
-        if text_of(Path(f"/proc/{pid}/status")).find(f"\nTgid:\t{pid}\n") < 0:
-            leader = re.search(r"^Tgid:\t(\d+)", text_of(Path(f"/proc/{pid}/status")), re.MULTILINE)
-            raise ConfigError(f"{pid} is a thread", f"name its process: {leader[1] if leader else LIST_THEM}")
-        return Asked(f"process {pid}", (pid, *_same_program(pid)))
+        return _process(pid)
     if name is not None:
         return _some(f"--name {name}", (one for one in _others() if _is_named(one, name)))
     if port is not None:
         if not 0 < port < 65536:
             raise ConfigError(f"--port {port} is no TCP port", "name one from 1 to 65535")
         return _some(f"--port {port}", _listeners(port))
+    if not _ID.fullmatch(container or ""):
+        raise ConfigError(f"--container {container} is no id of a container", "docker ps or crictl ps show ids")
     return _some(f"--container {container}", (one for one in _others() if _is_in(one, container or "")))
+
+
+def _process(word: str) -> Asked:
+    if not word.isdecimal():
+        raise ConfigError(f"{word} is no number of a process", f"{LIST_THEM}; a name goes behind --name")
+    pid = int(word)
+    if pid == os.getpid():
+        raise ConfigError(f"process {pid} is this command itself", LIST_THEM)
+    if not Path(f"/proc/{pid}").exists():
+        raise ConfigError(f"no process {pid} here", f"{LIST_THEM}; a container counts its processes anew")
+    if text_of(Path(f"/proc/{pid}/status")).find(f"\nTgid:\t{pid}\n") < 0:
+        leader = re.search(r"^Tgid:\t(\d+)", text_of(Path(f"/proc/{pid}/status")), re.MULTILINE)
+        raise ConfigError(f"{pid} is a thread", f"name its process: {leader[1] if leader else LIST_THEM}")
+    below = sorted(_same_program(pid))
+    looked_at = below[: MOST_PROCESSES - 1]
+    more = f" and {len(looked_at)} of the {len(below)} below it" if len(below) > len(looked_at) else ""
+    return Asked(f"process {pid}{more}", (pid, *looked_at))
 
 
 def _some(words: str, pids: Iterable[int]) -> Asked:
@@ -86,7 +99,7 @@ def _is_named(pid: int, name: str) -> bool:
 
 def _is_in(pid: int, container: str) -> bool:
     ids = _CONTAINER.findall(text_of(Path(f"/proc/{pid}/cgroup")))
-    return len(container) >= 4 and any(one.startswith(container) for one in ids)
+    return any(one.startswith(container) for one in ids)
 
 
 def _same_program(pid: int) -> Iterator[int]:
@@ -97,7 +110,7 @@ def _same_program(pid: int) -> Iterator[int]:
     own, waiting = _program(pid), [*children.get(pid, ())]
     while waiting:
         child = waiting.pop()
-        if own and _program(child) == own:
+        if child != os.getpid() and own and _program(child) == own:
             yield child
             waiting += children.get(child, ())
 

@@ -58,7 +58,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
 
 def seen(process: Planted) -> Attached:
     """Return what is said of the process with stacks, the worst first."""
-    asked = asked_for(pid=process.pid)
+    asked = asked_for(pid=str(process.pid))
     return attach(Project(folder=Path.cwd()), asked, window_s=2.0).processes[0]
 
 
@@ -67,7 +67,7 @@ def test_states_are_told_by_proc_alone_in_the_time_of_one_window(programs: Progr
     with contextlib.ExitStack() as running:
         processes = {state: running.enter_context(planted(programs, "c++", state, tmp_path)) for state in QUICK}
         with ThreadPoolExecutor(len(QUICK)) as pool:
-            looks = pool.map(lambda process: probe(asked_for(pid=process.pid), 0.8), processes.values())
+            looks = pool.map(lambda process: probe(asked_for(pid=str(process.pid)), 0.8), processes.values())
         answers = dict(zip(processes, looks, strict=True))
         assert Path(f"/proc/{processes['stopped'].pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
     for state, answer in answers.items():

@@ -34,7 +34,9 @@ def sleeper(request: pytest.FixtureRequest) -> Iterator["subprocess.Popen[bytes]
     ("words", "expected"),
     [
         (("4194305",), "no process 4194305 here"),
-        (("-4",), "no process -4 here"),
+        (("-4",), "-4 is no number of a process"),
+        (("server",), "server is no number of a process"),
+        (("--container", "my-server"), "--container my-server is no id"),
         (("--port", "0"), "--port 0 is no TCP port"),
         (("--port", "1"), "--port 1: no process that can be seen here"),
         (("--name", "no-such-server"), "--name no-such-server: no process that can be seen here"),
@@ -118,7 +120,7 @@ def test_a_watch_waits_for_the_hang_and_leaves_a_bounded_number_of_files(
 
 def test_a_watch_ends_in_time(sleeper: "subprocess.Popen[bytes]") -> None:
     begin = time.monotonic()
-    assert main(["attach", str(sleeper.pid), "--watch", "0.1", "--window", "0.5"]) == 4
+    assert main(["attach", str(sleeper.pid), "--watch", "0.1", "--window", "0.5"]) == 0
     assert time.monotonic() - begin < 5
 
 
