@@ -18,7 +18,7 @@ HELP = CommandHelp(
     " while its stacks are taken, for as long as the answer says.",
     (
         ("PID", "what the process does now; its prefork children too"),
-        ("--port 8080", "whoever listens there; also --name server, --container NAME"),
+        ("--port 8080", "whoever listens there; also --name NAME, --container ID"),
         ("PID --probe", "for a liveness probe: 1 if it hangs, else 0"),
         ("PID --watch 3600 --out DIR", "wait up to an hour for the hang"),
         ("PID --no-stop --format json", "what /proc tells, for programs"),
@@ -45,7 +45,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     how = command.add_mutually_exclusive_group()
     how.add_argument("--probe", action="store_true", help="exit code 1 if it hangs, else 0; reads /proc only")
-    how.add_argument("--watch", type=float, metavar="SECONDS", help="wait so long for the hang, take evidence, and end with 1, else with 0")
+    how.add_argument(
+        "--watch",
+        type=float,
+        metavar="SECONDS",
+        help="wait so long for the hang, take evidence, and end with 1, else with 0",
+    )
     command.add_argument(
         "--out", type=Path, metavar="DIR", help="with --watch: write the evidence here (the 10 latest are kept)"
     )
