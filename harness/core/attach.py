@@ -196,7 +196,7 @@ class Attached:
         stops_s: for how long each tool that took stacks ran: the process stood still for that long at most.
         cpus: those that it may use; ``throttled_s``: of the window, out of CPU quota.
         total_on_cpu: of all threads, in CPUs.
-        parent: its parent's id where that runs the same program: it is a child of a prefork server; else 0.
+        parent: its parent's id where it was forked from there and runs no program of its own; else 0.
         tracer: what traces it, 0 where nothing does.
         leader_ended: its main thread has ended and others go on.
         all_wait: no thread runs or can be woken from outside.

@@ -122,6 +122,9 @@ def _in_the_kernel(process: Attached) -> _Finding | None:
     disk = tuple(thread.tid for thread in process.threads if thread.in_disk >= IN_DISK and waits.DISK in thread.waits)
     if disk:
         return _Finding(ProcessState.DISK, Why.UNINTERRUPTIBLE, disk)
+    forking = tuple(thread.tid for thread in process.threads if thread.in_disk >= IN_DISK and thread.waits & CHILD)
+    if forking:
+        return _Finding(ProcessState.OUTSIDE, Why.CHILD, forking)
     waiting = tuple(thread.tid for thread in process.threads if thread.stack_wait == Wait.GPU)
     if waiting and not _moves(process):
         return _Finding(ProcessState.DEVICE, Why.GPU, waiting)

@@ -173,6 +173,16 @@ void play_state(const std::string& state, int port) {
         }
       }).detach();
     settle(), ready(), wait_forever();
+  } else if (state == "vfork") {  // uninterruptible, until the child ends
+    served(0.001);
+    threads(1, [] {
+      if (vfork() == 0) {
+        timespec pause{4, 0};
+        nanosleep(&pause, nullptr);
+        _exit(0);
+      }
+    });
+    settle(), ready(), wait_forever();
   } else if (state == "storm") {
     served(0.001);
     threads(64, kernel_loop);

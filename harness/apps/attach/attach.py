@@ -20,6 +20,7 @@ from harness.verdict.attach import HEALTHY, judged, worst_first
 MOST_STACKS = 2
 # Stands for a file that could not be read off the process.
 A_MODEL = "MODEL.pt"
+HAPPENS_AGAIN = (ProcessState.BLOCKED, ProcessState.BUSY, ProcessState.EXITING, ProcessState.DEVICE)
 NICE = -10
 WITHOUT_STACKS = (ProcessState.STOPPED, ProcessState.ZOMBIE)
 RIGHTS = (
@@ -86,7 +87,8 @@ def _looked_into(process: Attached) -> Attached:
 def _finished(project: Project, process: Attached) -> Attached:
     remarks = process.remarks if may_trace(process) else (RIGHTS,)
     finished = replace(process, groups=groups_of(process), remarks=remarks)
-    return replace(finished, again=_again(project, finished) if finished.scenario else "")
+    makes_again = finished.scenario and finished.state in HAPPENS_AGAIN
+    return replace(finished, again=_again(project, finished) if makes_again else "")
 
 
 def _again(project: Project, process: Attached) -> str:

@@ -28,15 +28,19 @@ from harness.checks.hang.proof import Rhythms, blocked_phases
 from harness.checks.hang.stack_words import Wait, waits_for
 from harness.core.attach import Attached, Lock, ThreadFacts
 from harness.core.hang import ThreadStack
+from harness.machine import control_groups
 from harness.machine.files import text_of
 from harness.machine.load import quota
 
 WINDOW_S: Final = 2.0
 EVERY_S: Final = 0.1
 # A look costs 50 us for each thread; of a process with thousands fewer are taken.
+ALWAYS_IN_DISK: Final = 0.9
+UNINTERRUPTIBLE: Final = "no native stacks: a thread is uninterruptible, and cannot stop for a debugger"
 MOST_OF_A_CORE: Final = 0.2
 MOST_COMMAND: Final = 200
-_FREEZERS = ("do_freezer_trap", "__refrigerator", "cgroup_freeze")
+# Fields of stat: the kernel's flags, and where the stack begins.
+_FLAGS, _STACK = 6, 25
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,10 +108,10 @@ def _attached(pid: int, looks: Sequence[Snapshot], rhythms: Rhythms, before: _Mo
         throttled_s=max(now.throttled_s - before.throttled_s, 0.0),
         total_on_cpu=sum(thread.on_cpu for thread in threads),
         io_bytes=window.io_bytes,
-        parent=_prefork_parent(int(status.get("PPid", "0")), shared),
+        parent=_prefork_parent(int(status.get("PPid", "0")), root),
         tracer=int(status.get("TracerPid", "0")),
-        flags=_flags(root),
-        frozen=any(text_of(Path(f"{root}/task/{tid}/wchan")).startswith(_FREEZERS) for tid in alive[:1]),
+        flags=_stat(root, _FLAGS),
+        frozen=_is_frozen(root),
         leader_ended=bool(alive) and pid not in alive,
         all_wait=bool(alive) and _all_wait(window, last, rhythms),
         traffic=sockets.traffic_of(before.connections, now.connections, span_s),
@@ -127,20 +131,30 @@ def _cpus(pid: int, usable: int) -> float:
     return min(usable, cores) if cores is not None else usable
 
 
+def _is_frozen(folder: str) -> bool:
+    """Whether the control group of a process is frozen, as far as it can be seen here: in either version's files."""
+    if text_of(Path(f"{folder}/wchan")).startswith("do_freezer_trap"):
+        return True
+    groups = control_groups.folders("freezer", own=Path(f"{folder}/cgroup"))
+    texts = (text_of(group / "freezer.state") + text_of(group / "cgroup.events") for group in groups)
+    return any("FROZEN" in text or "frozen 1" in text for text in texts)
+
+
 def _status(folder: str) -> dict[str, str]:
     pairs = (line.partition(":") for line in text_of(Path(f"{folder}/status")).splitlines())
     return {name: value.strip() for name, _, value in pairs}
 
 
-def _flags(folder: str) -> int:
+def _stat(folder: str, place: int) -> int:
+    """Return a number of ``stat``, counted from the state on; 0 where it is gone."""
     fields = text_of(Path(f"{folder}/stat")).rpartition(")")[2].split()
-    return int(fields[6]) if len(fields) > 6 else 0
+    return int(fields[place]) if len(fields) > place else 0
 
 
-def _prefork_parent(parent: int, shared: str) -> int:
-    """Return the parent if it runs the same program with the same arguments, else 0."""
-    own = text_of(Path(f"{shared}/cmdline"))
-    return parent if parent > 1 and own and text_of(Path(f"/proc/{parent}/cmdline")) == own else 0
+def _prefork_parent(parent: int, folder: str) -> int:
+    """Return the parent if it was forked from there: both stacks begin at the same place, which a program draws."""
+    begin = _stat(folder, _STACK)
+    return parent if parent > 1 and begin > 1 and _stat(f"/proc/{parent}", _STACK) == begin else 0
 
 
 def _moment(pid: int, look: Snapshot) -> _Moment:
@@ -223,10 +237,15 @@ def with_stacks(process: Attached, *, may_stop_long: bool) -> Attached:
     """Return the process with stacks of its threads, taken by what is installed, the shortest stop first."""
     shared = living(f"/proc/{process.pid}", [thread.tid for thread in process.threads])
     python = is_python(mapped.mapped_files(shared))
+    # It could not stop for a debugger, and would once it goes on, with the debugger gone.
+    uninterruptible = any(thread.in_disk >= ALWAYS_IN_DISK for thread in process.threads)
     alive = int(Path(shared).name)  # debuggers find nothing by a main thread that has ended
     with tempfile.TemporaryDirectory(prefix="attach-") as folder:
-        seen = look_from_outside(alive, Path(folder), python=python, may_stop_long=may_stop_long)
-    return _explained(process, seen, shared)
+        seen = look_from_outside(
+            alive, Path(folder), python=python, may_stop=not uninterruptible, may_stop_long=may_stop_long
+        )
+    remarks = (*process.remarks, *([UNINTERRUPTIBLE] if uninterruptible else []))
+    return _explained(replace(process, remarks=remarks), seen, shared)
 
 
 def _explained(process: Attached, seen: SeenFromOutside, shared: str) -> Attached:

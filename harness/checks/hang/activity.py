@@ -199,7 +199,7 @@ class Sampler:
                 self._notes.add(NO_SYSCALL)
             return waits.DISK if state == "D" else waits.without_rights(wchan)
         words = waits.in_words(self._machine, call.decode("ascii", "replace"), wchan, around)
-        return waits.DISK if state == "D" and words != waits.DEVICE else words
+        return waits.DISK if state == "D" and words not in (waits.DEVICE, waits.PROCESS) else words
 
     def _io(self, folder: str) -> int | None:
         """Sum up what was read and written: by system calls, and by page faults in mapped files."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from harness.machine.files import text_of
 _POLL_S: Final = 0.002
 _DEMANGLE_S: Final = 2.0
 _YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
+_PENDING = re.compile(r"^(?:SigPnd|ShdPnd):\t([0-9a-f]+)$", re.MULTILINE)
 _FORBIDDEN: Final = ("not permitted", "permission denied", "permitted")
 
 _GDB: Final = (
@@ -90,7 +92,7 @@ def sample(debugger: Debugger, program: str, pid: int, folder: Path, number: int
         (folder / file).unlink()
         file = ""
     if status is None:
-        if _is_stopped(pid) and not was_stopped:  # the debugger has left it so
+        if not was_stopped and (_is_stopped(pid) or _will_stop(pid)):  # the debugger has left it so
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
         problem = f"{debugger.name} did not end within {debugger.deadline_s:g} s and was ended"
@@ -105,16 +107,26 @@ def _is_stopped(pid: int) -> bool:
     return _state(Path(f"/proc/{pid}")) == "T"
 
 
+def _will_stop(pid: int) -> bool:
+    """Whether a SIGSTOP waits for some thread: who traced one that is uninterruptible has sent it, and was ended."""
+    pending = [word for thread in _threads(pid) for word in _PENDING.findall(text_of(thread / "status"))]
+    return any(int(word, 16) >> (signal.SIGSTOP - 1) & 1 for word in pending)
+
+
+def _threads(pid: int) -> list[Path]:
+    try:
+        return list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return []
+
+
 def _state(folder: Path) -> str:
     return (text_of(folder / "stat").rpartition(")")[2].split() or [""])[0]
 
 
 def _traced(pid: int) -> set[str]:
     """Return the threads that stand still for a debugger now."""
-    try:
-        return {thread.name for thread in Path(f"/proc/{pid}/task").iterdir() if _state(thread) == "t"}
-    except OSError:
-        return set()
+    return {thread.name for thread in _threads(pid) if _state(thread) == "t"}
 
 
 def _run(command: Sequence[str], out: Path, deadline_s: float, pid: int) -> tuple[int | None, str, float]:

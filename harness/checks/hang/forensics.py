@@ -98,20 +98,21 @@ class SeenFromOutside:
     gil_holder: int
 
 
-def look_from_outside(pid: int, folder: Path, *, python: bool, may_stop_long: bool) -> SeenFromOutside:
+def look_from_outside(pid: int, folder: Path, *, python: bool, may_stop: bool, may_stop_long: bool) -> SeenFromOutside:
     """Return what the threads of a process do that the gate did not start: nothing is sent to it.
 
-    ``may_stop_long``: also by debuggers that stop it for seconds, where no other shows native frames.
+    ``may_stop``: by debuggers that stop it, else only by those that read its memory; ``may_stop_long``: also by those
+    that stop it for seconds, where no other shows native frames.
     """
     views = _Views()
     aside = _first_aside(pid, folder, views) if python else None
     program = debuggers.find(EU_STACK.name)
-    if program is not None:
+    if program is not None and may_stop:
         begin = time.monotonic()
         if _look(pid, folder, views, EU_STACK, program, number=1):
             time.sleep(max(0.0, begin + GAP_S - time.monotonic()))
             _look(pid, folder, views, EU_STACK, program, number=2)
-    if not views.native() and not views.forbidden:
+    if may_stop and not views.native() and not views.forbidden:
         slow = (*((PYSTACK, PY_SPY) if python else ()), GDB)
         for debugger in slow if may_stop_long else ():
             found = debuggers.find(debugger.name)

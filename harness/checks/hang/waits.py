@@ -53,6 +53,7 @@ _X86_64 = {
     "signal": (34, 128, 130),
     "sendfile": (40,),
     "restart": (219,),
+    "clone": (56, 58, 435),
 }
 _AARCH64 = {
     "futex": (98,),
@@ -72,6 +73,7 @@ _AARCH64 = {
     "signal": (133, 137),
     "sendfile": (71,),
     "restart": (128,),
+    "clone": (220, 435),
 }
 SYSCALLS: Mapping[str, Mapping[int, str]] = {
     machine: {number: name for name, numbers in table.items() for number in numbers}
@@ -95,7 +97,7 @@ _WCHAN = (
     (DEVICE, ("nvidia", "uvm_")),
     (NETWORK, ("unix_stream", "sk_", "inet_", "tcp_")),
     (DISK, ("io_schedule", "folio_wait", "wait_on_page", "rpc_", "nfs")),
-    (EVENT, ("poll", "epoll", "ep_")),
+    (EVENT, ("poll", "epoll", "ep_", "do_epoll", "do_poll", "do_sys_poll", "do_select")),
 )
 
 
@@ -191,6 +193,7 @@ _CALLS: Mapping[str, Callable[[list[int], Surroundings], str]] = {
     "futex_waitv": lambda arguments, _: TIMED_LOCK if arguments[3] else LOCK,
     "sleep": lambda *_: TIMER,
     "wait": lambda *_: PROCESS,
+    "clone": lambda *_: PROCESS,  # vfork: until the child has begun another program
     "ipc": lambda *_: PROCESS,
     "disk": lambda *_: DISK,
     "ioctl": lambda *_: DEVICE,

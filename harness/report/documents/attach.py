@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from harness.checks.hang.waits import DISK, LOCK
+from harness.checks.hang.waits import DISK, LOCK, PROCESS
 from harness.core.attach import (
     HUNG,
     Attached,
@@ -208,10 +208,11 @@ def _requests(process: Attached) -> str:
         parts.append(f"{counted(traffic.unanswered, 'request')} without an answer{age}")
     if traffic.waiting:
         parts.append(f"{counted(traffic.waiting, 'connection')} not accepted")
-    if traffic.ports and not parts:
+    if traffic.ports and not parts and not traffic.maybe:
         parts.append(f"none open, {counted(traffic.connections, 'connection')}")
     if traffic.maybe:
-        parts.append(f"{traffic.maybe} where the client sent last: a request, or what HTTP/2 sends after an answer")
+        last = "where the client sent last: a request, or what HTTP/2 sends after an answer"
+        parts.append(f"{counted(traffic.maybe, 'connection')} {last}")
     ports = f" (port {', '.join(map(str, traffic.ports[:MOST_NAMED]))})" if traffic.ports else ""
     return "; ".join(parts) + ports if parts else ""
 
@@ -268,8 +269,8 @@ def _lock(thread: ThreadFacts) -> str:
 
 
 def _wait(thread: ThreadFacts) -> str:
-    if thread.in_disk >= 0.5 and DISK in thread.waits:
-        return "disk (uninterruptible)"
+    if thread.in_disk >= 0.35 and thread.waits_for in (DISK, PROCESS):
+        return f"{thread.waits_for} (uninterruptible)"
     words = {"T": "being continued", "t": "a debugger", "D": "the kernel", "R": "its turn"}
     waits_for = CONDITION if thread.waits_for == LOCK else thread.waits_for
     return thread.stack_wait or waits_for or words.get(thread.state, "something that cannot be seen")

@@ -79,7 +79,7 @@ def dump_link_check(check: LinkCheck) -> str:
 
 def dump_attachment(attachment: Attachment) -> str:
     """Return what each process does, with all of its threads and their whole stacks."""
-    return _dump(exit_code=int(exit_code(attachment)), **msgspec.to_builtins(attachment))
+    return _dump(exit_code=int(exit_code(attachment)), **msgspec.to_builtins(attachment, order="deterministic"))
 
 
 def dump_matrix(matrix: Matrix, verdict: MatrixVerdict) -> str:

@@ -42,6 +42,7 @@ ONLY = {
         "cycle": (ProcessState.BLOCKED, Why.CYCLE),
         "ended": (ProcessState.BLOCKED, Why.OWNER_ENDED),
         "zombie": (ProcessState.ZOMBIE, Why.ENDED),
+        "vfork": (ProcessState.OUTSIDE, Why.CHILD),
     },
     "python": {"gil": (ProcessState.BLOCKED, Why.ALL_WAIT), "busy_python": (ProcessState.BUSY, Why.COMPUTES)},
 }
