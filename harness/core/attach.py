@@ -40,6 +40,7 @@ class Why(StrEnum):
     KNOWN = "stacks of a known hang"
     IN_A_CALL = "a call waits and nothing computes"
     UNANSWERED = "requests without an answer"
+    OPEN = "an open request, and nothing computes"
     ENDED = "ended, not waited for"
     SIGNAL = "by a signal"
     TRACED = "by a tracer"
@@ -98,6 +99,7 @@ class ThreadFacts:
         sleeps: how often it gave up its CPU by itself; None: unknown.
         waits_for: what it usually waited for, as in ``checks/hang/waits.py``; ``waits``: everything that it waited for.
         in_disk: share of looks in state D.
+        upstream: it waits for a socket that no client of this process has connected to.
         stack_wait: what its innermost frames wait for, empty without a stack.
         phase: in the server's life, by its stack: ``"load"``, ``"compile"``, ...; empty where it does not say.
     """
@@ -112,6 +114,7 @@ class ThreadFacts:
     waits_for: str = ""
     waits: frozenset[str] = frozenset()
     in_disk: float = 0.0
+    upstream: bool = False
     lock: Lock | None = None
     stack: ThreadStack | None = None
     stack_wait: str = ""

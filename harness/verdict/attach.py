@@ -33,6 +33,8 @@ REQUESTS = frozenset({waits.NETWORK, waits.EVENT, waits.SOME_SOCKET})
 CHILD = frozenset({waits.PROCESS, waits.PIPE, waits.FILE_LOCK})
 # Who waits for the GIL looks 200 times in a second.
 LOOKS_FOR_GIL_PER_S = 50
+# Who sleeps on purpose before it answers does so for less.
+LONG_S = 10.0
 IN_A_CALL = ("call", "compile", "load", "capture")
 MOST_LINKS = 100
 
@@ -56,7 +58,20 @@ def worst_first(processes: Sequence[Attached]) -> tuple[Attached, ...]:
 
 
 def hung(attachment: Attachment) -> bool:
-    return any(process.state in HUNG for process in attachment.processes)
+    """Whether one of them hangs; a probe, which restarts servers, wants a request that waits for what a pool may do.
+
+    Idle threads of a pool may stand in line for its lock, which the first has while it waits for work.
+    """
+    hanging = [process for process in attachment.processes if process.state in HUNG]
+    if attachment.probe:
+        hanging = [
+            one for one in hanging if one.why is not Why.OWNER_WAITS or _asked(one) or not _waits_for_requests(one)
+        ]
+    return bool(hanging)
+
+
+def _waits_for_requests(process: Attached) -> bool:
+    return any(thread.waits & REQUESTS for thread in process.threads)
 
 
 def _ended(process: Attached) -> _Finding | None:
@@ -223,12 +238,16 @@ def _asked_for_nothing(process: Attached) -> _Finding | None:
     """Say what requests wait for while nothing computes: its own requests to others, else it is blocked."""
     if not _asked(process) or not _quiet(process):
         return None
-    if process.traffic is not None and process.traffic.upstream:
-        return _Finding(ProcessState.OUTSIDE, Why.UPSTREAM)
+    upstream = [thread for thread in process.threads if thread.upstream]
+    if upstream or (process.traffic is not None and process.traffic.upstream):
+        return _Finding(ProcessState.OUTSIDE, Why.UPSTREAM, _tids(upstream))
     children = [thread for thread in process.threads if thread.waits & CHILD]
     if children:
         return _Finding(ProcessState.OUTSIDE, Why.CHILD, _tids(children))
     waiting = [thread for thread in process.threads if thread.waits and thread.waits <= waits.INSIDE]
+    sleeps = any(waits.TIMER in thread.waits for thread in process.threads)  # maybe to answer later
+    if sleeps and process.traffic is not None and process.traffic.oldest_s < LONG_S:
+        return _Finding(ProcessState.UNKNOWN, Why.OPEN, _tids(waiting))
     return _Finding(ProcessState.BLOCKED, Why.UNANSWERED, _tids(waiting))
 
 
@@ -236,9 +255,14 @@ def _listens(process: Attached) -> _Finding | None:
     listening = [thread for thread in process.threads if thread.waits & REQUESTS]
     if not listening:
         return None
-    if process.traffic is not None and process.traffic.upstream and not process.traffic.ports:
+    upstream = any(thread.upstream for thread in process.threads)
+    if (upstream or (process.traffic is not None and process.traffic.upstream)) and not _ports(process):
         return _Finding(ProcessState.OUTSIDE, Why.UPSTREAM, _tids(listening))
     return _Finding(ProcessState.IDLE, Why.LISTENS, _tids(listening))
+
+
+def _ports(process: Attached) -> tuple[int, ...]:
+    return process.traffic.ports if process.traffic is not None else ()
 
 
 def _unknown(process: Attached) -> _Finding:

@@ -12,6 +12,7 @@ from typing import Final
 
 from harness.checks.attach import locks, mapped, sockets
 from harness.checks.attach.phases import phase_of, phase_of_process
+from harness.checks.hang import waits
 from harness.checks.hang.activity import (
     NO_SYSCALL,
     Sampler,
@@ -49,6 +50,7 @@ class _Moment:
 
     sleeps: Mapping[int, int]
     locks: Mapping[int, Lock]
+    upstream: frozenset[int]
     connections: dict[int, sockets.Connection] | None
     throttled_s: float
 
@@ -159,12 +161,28 @@ def _prefork_parent(parent: int, folder: str) -> int:
 
 def _moment(pid: int, look: Snapshot) -> _Moment:
     shared = living(f"/proc/{pid}", look.threads)
+    connections = sockets.connections_of(shared, sockets.inodes_of(shared))
     return _Moment(
         sleeps=_sleeps(pid, look.threads),
         locks=_locks(pid, shared, [tid for tid, thread in look.threads.items() if thread.state == "S"]),
-        connections=sockets.connections_of(shared, sockets.inodes_of(shared)),
+        upstream=frozenset(
+            tid
+            for tid, thread in look.threads.items()
+            if thread.waits_for == waits.NETWORK and _is_upstream(pid, tid, shared, connections or {})
+        ),
+        connections=connections,
         throttled_s=quota(own=Path(f"/proc/{pid}/cgroup")).throttled_s,
     )
+
+
+def _is_upstream(pid: int, tid: int, shared: str, connections: dict[int, sockets.Connection]) -> bool:
+    """Whether a thread waits in one call for one socket, and that is none of its clients'."""
+    words = text_of(Path(f"/proc/{pid}/task/{tid}/syscall")).split()
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        if waits.SYSCALLS.get(platform.machine(), {}).get(int(words[0])) == "fd":
+            link = str(Path(f"{shared}/fd/{int(words[1], 0)}").readlink())
+            return not sockets.serves(int(link.removeprefix("socket:[").rstrip("]")), connections)
+    return False
 
 
 def _sleeps(pid: int, tids: Mapping[int, object]) -> dict[int, int]:
@@ -221,6 +239,7 @@ def _thread(use: ThreadUse, looks: Sequence[Snapshot], before: _Moment, now: _Mo
         waits_for=use.usual_wait,
         waits=use.waits_for,
         in_disk=sum(sample.state == "D" for sample in seen) / len(seen),
+        upstream=use.tid in before.upstream and use.tid in now.upstream and use.runs == 0,
         lock=lock if lock is not None and lock == before.locks.get(use.tid) and use.runs == 0 else None,
     )
 

@@ -11,10 +11,10 @@ PHASES = (
     ("exit", r"^(__run_exit_handlers|_dl_fini|__cxa_finalize|Py_Finalize(Ex)?|Py_Exit|exit|_exit_function)$"),
     ("capture", r"CUDAGraph::(capture_begin|capture_end)|^cudaStreamBeginCapture|^capture_(begin|end)$"),
     ("compile", r"(getOptimizedPlanFor|GraphExecutorImpl::compileSpec|runOptimization|TensorExprKernel::compile\w*)$"),
-    ("load", r"^(jit::)?(import_ir_module|ScriptModuleDeserializer::deserialize|jit::load)$|unpickle"),
+    ("load", r"^(jit::)?(import_ir_module|ScriptModuleDeserializer::deserialize|jit::load|Unpickler::\w+)$"),
     ("import", r"^(_find_and_load|_call_with_frames_removed|PyImport_\w+)$"),
     ("warm-up", r"warm_?up"),
-    ("call", r"InterpreterState(Impl)?::run|GraphFunction::run|AOTInductorModelContainer::run|^_call_impl$|^forward$"),
+    ("call", r"InterpreterState(Impl)?::run|GraphFunction::run|AOTInductorModelContainer::run|^_call_impl$"),
 )
 _COMPILED = tuple((phase, re.compile(pattern)) for phase, pattern in PHASES)
 # A main thread that has returned and waits for others, as some servers do all their life, inside Py_FinalizeEx.

@@ -112,6 +112,12 @@ def _listed(text: str) -> Iterator[Connection]:
             yield Connection(int(fields[9]), int(fields[3], 16), port, f"{address}:{int(peer_port, 16)}", queue)
 
 
+def serves(inode: int, connections: dict[int, Connection]) -> bool:
+    """Whether a socket is one that listens, or that a client has connected to."""
+    one = connections.get(inode)
+    return one is not None and one.port in {other.port for other in connections.values() if other.state == LISTEN}
+
+
 def inodes_of(folder: str) -> frozenset[int]:
     """Return the inodes of the sockets that a process has open; ``folder``: of ``/proc``."""
     inodes = set()

@@ -53,6 +53,7 @@ MEANS = {
     Why.KNOWN: "its stacks are those of a known hang, and nothing computes",
     Why.IN_A_CALL: "calls of a model wait for other threads, and nothing computes",
     Why.UNANSWERED: "requests wait for an answer, nothing computes, and nothing that it asked of others is open",
+    Why.OPEN: "a request is open, nothing computes, and a thread sleeps, maybe to answer later",
     Why.ENDED: "it has ended; its parent has not waited for it, and holds its entry",
     Why.SIGNAL: "SIGSTOP or SIGTSTP; kill -CONT goes on",
     Why.TRACED: "a debugger or tracer holds it",
@@ -192,7 +193,7 @@ def _because(process: Attached) -> str:
     if process.why is Why.GIL and process.gil_holder in threads:
         holder = threads[process.gil_holder]
         return f"{_who(holder)} has the GIL and waits for {_wait(holder)}"
-    if process.why is Why.UPSTREAM and process.traffic is not None:
+    if process.why is Why.UPSTREAM and process.traffic is not None and process.traffic.upstream:
         return ", ".join(process.traffic.upstream)
     share = f"{process.total_on_cpu:.2f} CPUs used in {process.window_s:.1f} s"
     return f"{share} by {counted(len(process.threads), 'thread')}" if process.threads else ""
@@ -277,7 +278,8 @@ def _wait(thread: ThreadFacts) -> str:
 
 
 def _after(process: Attached) -> Iterator[tuple[str, str]]:
-    yield "next", "" if process.why is Why.NO_RIGHTS else AGAIN.get(process.state, "")
+    advice = {Why.NO_RIGHTS: "", Why.OPEN: "attach again when it has been open for more than 10 s"}
+    yield "next", advice.get(process.why, AGAIN.get(process.state, ""))
     if process.tool:
         stops = " and ".join(f"{max(stop, 0.01):.2f} s" for stop in process.stops_s)
         yield "stopped", f"no thread for more than {stops or '0.01 s'}, by {process.tool}"

@@ -6,9 +6,9 @@ import pytest
 
 from harness.checks.hang import waits
 from harness.checks.hang.stack_words import Wait
-from harness.core.attach import Attached, Lock, LockKind, ProcessState, ThreadFacts, Traffic, Why
+from harness.core.attach import Attached, Attachment, Lock, LockKind, ProcessState, ThreadFacts, Traffic, Why
 from harness.core.hang import Frame, ThreadStack
-from harness.verdict.attach import judged
+from harness.verdict.attach import hung, judged
 
 LISTENER = ThreadFacts(tid=1, waits=frozenset({waits.NETWORK}), runs=0)
 IDLE = ThreadFacts(tid=2, waits=frozenset({waits.LOCK}), runs=0)
@@ -74,6 +74,15 @@ def test_a_holder_decides_what_those_behind_it_wait_for() -> None:
     assert said(held(5, 6), upstream, traffic=asked) == (ProcessState.OUTSIDE, Why.UPSTREAM)
 
 
+def test_a_probe_wants_a_request_that_waits_where_a_pool_may_stand_in_line_for_its_work() -> None:
+    pool = judged(process(LISTENER, held(5, 6), replace(IDLE, tid=6)))
+    asked = judged(replace(pool, traffic=Traffic(ports=(80,), unanswered=1, oldest_s=20)))
+    assert pool.why is asked.why is Why.OWNER_WAITS
+    assert hung(Attachment(asked="it", processes=(pool,)))
+    assert not hung(Attachment(asked="it", processes=(pool,), probe=True))
+    assert hung(Attachment(asked="it", processes=(asked,), probe=True))
+
+
 def test_a_main_thread_that_joins_others_is_not_blocked_by_that() -> None:
     lock = Lock(kind=LockKind.THREAD_END, address=16, owner=2, lives=True)
     joining = ThreadFacts(tid=1, waits=frozenset({waits.OWN_THREAD}), runs=0, lock=lock)
@@ -108,7 +117,13 @@ def test_requests_without_an_answer_are_blocked_where_nothing_computes() -> None
     asked = Traffic(ports=(80,), unanswered=3, oldest_s=40)
     assert said(LISTENER, IDLE, traffic=asked) == (ProcessState.BLOCKED, Why.UNANSWERED)
     waiting = Traffic(ports=(80,), waiting=2)
-    assert said(IDLE, replace(LISTENER, waits=frozenset({waits.TIMER})), traffic=waiting)[1] is Why.UNANSWERED
+    assert said(IDLE, replace(LISTENER, waits=frozenset({waits.EVENT})), traffic=waiting)[1] is Why.UNANSWERED
+    sleeping = ThreadFacts(tid=3, waits=frozenset({waits.TIMER}), runs=0)
+    assert said(LISTENER, sleeping, traffic=asked) == (ProcessState.BLOCKED, Why.UNANSWERED)
+    fresh = replace(asked, oldest_s=4)
+    assert said(LISTENER, sleeping, traffic=fresh) == (ProcessState.UNKNOWN, Why.OPEN)
+    database = ThreadFacts(tid=3, waits=frozenset({waits.NETWORK}), runs=0, upstream=True)
+    assert said(LISTENER, database, traffic=asked) == (ProcessState.OUTSIDE, Why.UPSTREAM)
     child = ThreadFacts(tid=3, waits=frozenset({waits.PROCESS}), runs=0)
     assert said(LISTENER, child, traffic=asked) == (ProcessState.OUTSIDE, Why.CHILD)
 
