@@ -168,7 +168,7 @@ def make_scratch(folder: Path, old_python: str, new_python: str) -> Scratch:
         folder,
         {
             "CELL_ID": CELL,
-            "PID": str(os.getpid()),
+            "PID": str(os.getppid()),
             "RUN": "last",
             "/opt/torch21/bin/python": old_python,
             "/opt/prod/bin/python": old_python,
