@@ -59,6 +59,7 @@ class Why(StrEnum):
     MOVES = "bytes move"
     TURNS = "threads compute and sleep in turns"
     LISTENS = "waits for requests"
+    FORKED = "waits for what it has forked"
     NO_EVIDENCE = "nothing runs, and nothing says whether it should"
     NO_RIGHTS = "the kernel does not let it be seen"
 

@@ -53,8 +53,15 @@ def judged(process: Attached) -> Attached:
 
 
 def worst_first(processes: Sequence[Attached]) -> tuple[Attached, ...]:
-    order = list(ProcessState)
-    return tuple(sorted(processes, key=lambda process: (order.index(process.state), process.pid)))
+    """Return the processes of one answer; who only waits for those that it has forked is idle."""
+    order, parents = list(ProcessState), {process.parent for process in processes}
+    together = [
+        replace(process, state=ProcessState.IDLE, why=Why.FORKED)
+        if process.pid in parents and process.why in (Why.CHILD, Why.NO_EVIDENCE)
+        else process
+        for process in processes
+    ]
+    return tuple(sorted(together, key=lambda process: (order.index(process.state), process.pid)))
 
 
 def hung(attachment: Attachment) -> bool:

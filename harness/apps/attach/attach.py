@@ -3,16 +3,15 @@
 import contextlib
 import os
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from harness.apps.attach.find import LIST_THEM, Asked
+from harness.apps.attach.find import Asked
+from harness.apps.attach.probe import seen
 from harness.checks.attach.cures import explained, groups_of
-from harness.checks.attach.look import Gone, may_trace, observe, with_stacks
+from harness.checks.attach.look import may_trace
+from harness.checks.attach.stacks import with_stacks
 from harness.core.attach import Attached, Attachment, ProcessState
-from harness.core.errors import ConfigError
 from harness.project import Project, own_command
 from harness.verdict.attach import HEALTHY, judged, worst_first
 
@@ -21,6 +20,8 @@ MOST_STACKS = 2
 # Stands for a file that could not be read off the process.
 A_MODEL = "MODEL.pt"
 HAPPENS_AGAIN = (ProcessState.BLOCKED, ProcessState.BUSY, ProcessState.EXITING, ProcessState.DEVICE)
+# So much later than planned, this command itself gets too few CPUs, and debuggers would hold threads for longer.
+LATE = 1.5
 NICE = -10
 WITHOUT_STACKS = (ProcessState.STOPPED, ProcessState.ZOMBIE)
 RIGHTS = (
@@ -44,9 +45,10 @@ def attach(project: Project, asked: Asked, *, window_s: float, may_stop: bool = 
         ConfigError: none of them is there any more, or the window is no time.
     """
     begin = time.monotonic()
-    _ahead()
     project.progress.stage(f"look at {asked.words}, {window_s:g} s")
     processes = worst_first([judged(process) for process in seen(asked, window_s)])
+    if time.monotonic() - begin > LATE * window_s:
+        _ahead()
     if may_stop:
         project.progress.stage("take stacks")
         processes = worst_first(
@@ -55,27 +57,6 @@ def attach(project: Project, asked: Asked, *, window_s: float, may_stop: bool = 
     project.progress.finish()
     processes = tuple(_finished(project, process) for process in processes)
     return Attachment(asked=asked.words, processes=processes, wall_s=time.monotonic() - begin)
-
-
-def probe(asked: Asked, window_s: float) -> Attachment:
-    """Return the same by ``/proc`` alone, without stacks: fit to be asked every few seconds."""
-    begin = time.monotonic()
-    processes = worst_first([judged(process) for process in seen(asked, window_s)])
-    return Attachment(asked=asked.words, processes=processes, wall_s=time.monotonic() - begin, probe=True)
-
-
-def seen(asked: Asked, window_s: float) -> Sequence[Attached]:
-    def look(pid: int) -> Attached | None:
-        try:
-            return observe(pid, window_s)
-        except Gone:
-            return None
-
-    with ThreadPoolExecutor(len(asked.pids)) as pool:
-        found = [process for process in pool.map(look, asked.pids) if process is not None]
-    if not found:
-        raise ConfigError(f"{asked.words}: it has ended while it was looked at", LIST_THEM)
-    return found
 
 
 def _looked_into(process: Attached) -> Attached:

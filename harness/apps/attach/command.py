@@ -64,9 +64,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    from harness.apps.attach.attach import attach, probe
     from harness.apps.attach.find import asked_for
-    from harness.apps.attach.watch import watch
     from harness.core.errors import ConfigError
     from harness.report.formats import ATTACH
 
@@ -74,10 +72,16 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
         raise ConfigError(f"--window {parsed.window:g} is no such time", "name seconds from 0.5 to 600")
     asked = asked_for(pid=parsed.pid, name=parsed.name, port=parsed.port, container=parsed.container)
     if parsed.probe:
+        from harness.apps.attach.probe import probe
+
         attached = probe(asked, parsed.window)
     elif parsed.watch is not None:
+        from harness.apps.attach.watch import watch
+
         attached = watch(project, asked, parsed.watch, window_s=parsed.window, out=parsed.out, may_stop=parsed.stop)
     else:
+        from harness.apps.attach.attach import attach
+
         attached = attach(project, asked, window_s=parsed.window, may_stop=parsed.stop)
     say(ATTACH.render(parsed.format, attached, shown()))
     return attached

@@ -98,8 +98,12 @@ def _is_named(pid: int, name: str) -> bool:
 
 
 def _is_in(pid: int, container: str) -> bool:
-    ids = _CONTAINER.findall(text_of(Path(f"/proc/{pid}/cgroup")))
-    return any(one.startswith(container) for one in ids)
+    return any(one.startswith(container) for one in container_ids(text_of(Path(f"/proc/{pid}/cgroup"))))
+
+
+def container_ids(groups: str) -> list[str]:
+    """Return the containers around a process; ``groups``: the text of its ``/proc/PID/cgroup``."""
+    return _CONTAINER.findall(groups)
 
 
 def _same_program(pid: int) -> Iterator[int]:

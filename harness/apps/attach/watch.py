@@ -3,8 +3,9 @@
 import time
 from pathlib import Path
 
-from harness.apps.attach.attach import attach, probe
+from harness.apps.attach.attach import attach
 from harness.apps.attach.find import Asked
+from harness.apps.attach.probe import probe
 from harness.core.attach import Attachment, ProcessState
 from harness.core.errors import ConfigError
 from harness.machine.clock import utc_now

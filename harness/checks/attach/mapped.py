@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from harness.checks.linking.libtorch import OPENMP
-from harness.checks.linking.loader import LIBTORCH
 from harness.core.attach import LoadedLibrary
+from harness.core.linking import LIBTORCH, OPENMP
 from harness.machine.files import text_of
 
 MODELS = re.compile(r"\.(pt|pt2|pth|ts|torchscript|ptl|mar)$")

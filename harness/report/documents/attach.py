@@ -72,6 +72,7 @@ MEANS = {
     Why.MOVES: "it computes or moves data, and bytes come and go",
     Why.TURNS: "its threads compute and sleep in turns",
     Why.LISTENS: "it waits for requests, and none is open",
+    Why.FORKED: "it waits for the processes that it has forked",
     Why.NO_EVIDENCE: "nothing runs, and nothing shows whether something should",
     Why.NO_RIGHTS: "nothing runs, and this user may not see what it waits for",
 }

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.apps.attach.attach import attach, probe
+from harness.apps.attach.attach import attach
 from harness.apps.attach.find import Asked, asked_for
+from harness.apps.attach.probe import probe
 from harness.core.attach import Attached, ProcessState, Why
 from harness.project import Project
 from tests.programs.planting import Planted, Programs, planted
@@ -81,6 +82,8 @@ def test_states_are_told_by_proc_alone_in_the_time_of_one_window(programs: Progr
     assert len(forked) == 4
     assert forked[0].pid in processes["prefork"].children
     assert forked[0].parent == processes["prefork"].pid
+    assert [one.state for one in forked[1:]] == [ProcessState.IDLE] * 3
+    assert {one.pid: one.why for one in forked}[processes["prefork"].pid] is Why.FORKED
     (lock,) = [thread.lock for thread in forked[0].threads if thread.lock is not None]
     assert lock.forked and not lock.lives
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.apps.attach.find import container_ids
 from harness.cli import main
 from harness.report.formats import ATTACH
 
@@ -72,6 +73,21 @@ def test_a_process_that_ends_meanwhile_is_said(capsys: pytest.CaptureFixture[str
     assert main(["attach", str(process.pid), "--window", "0.6"]) == 2
     waiting.join()
     assert "it has ended while it was looked at" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        "12:pids:/docker/{}\n1:name=systemd:/docker/{}\n",
+        "0::/system.slice/docker-{}.scope\n",
+        "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podabc.slice/cri-containerd-{}.scope\n",
+        "0::/machine.slice/libpod-{}.scope/container\n",
+    ],
+)
+def test_a_container_is_known_by_its_control_group(groups: str) -> None:
+    container = "3f2a1b" + "0" * 58
+    assert set(container_ids(groups.replace("{}", container))) == {container}
+    assert container_ids("0::/user.slice/user-1000.slice/session-3.scope\n") == []
 
 
 @pytest.mark.parametrize("form", ATTACH.names)
