@@ -53,7 +53,10 @@ def judged(process: Attached) -> Attached:
 
 
 def worst_first(processes: Sequence[Attached]) -> tuple[Attached, ...]:
-    """Return the processes of one answer; who only waits for those that it has forked is idle."""
+    """Return the processes of one answer; who only waits for those that it has forked is idle.
+
+    Of several, those that have ended come last: the others are what serves.
+    """
     order, parents = list(ProcessState), {process.parent for process in processes}
     together = [
         replace(process, state=ProcessState.IDLE, why=Why.FORKED)
@@ -61,7 +64,8 @@ def worst_first(processes: Sequence[Attached]) -> tuple[Attached, ...]:
         else process
         for process in processes
     ]
-    return tuple(sorted(together, key=lambda process: (order.index(process.state), process.pid)))
+    ended = ProcessState.ZOMBIE
+    return tuple(sorted(together, key=lambda one: (one.state is ended, order.index(one.state), one.pid)))
 
 
 def hung(attachment: Attachment) -> bool:
@@ -69,7 +73,8 @@ def hung(attachment: Attachment) -> bool:
 
     Idle threads of a pool may stand in line for its lock, which the first has while it waits for work.
     """
-    hanging = [process for process in attachment.processes if process.state in HUNG]
+    living = [process for process in attachment.processes if process.state is not ProcessState.ZOMBIE]
+    hanging = [process for process in living or attachment.processes if process.state in HUNG]
     if attachment.probe:
         hanging = [
             one for one in hanging if one.why is not Why.OWNER_WAITS or _asked(one) or not _waits_for_requests(one)

@@ -8,7 +8,7 @@ from harness.checks.hang import waits
 from harness.checks.hang.stack_words import Wait
 from harness.core.attach import Attached, Attachment, Lock, LockKind, ProcessState, ThreadFacts, Traffic, Why
 from harness.core.hang import Frame, ThreadStack
-from harness.verdict.attach import hung, judged
+from harness.verdict.attach import hung, judged, worst_first
 
 LISTENER = ThreadFacts(tid=1, waits=frozenset({waits.NETWORK}), runs=0)
 IDLE = ThreadFacts(tid=2, waits=frozenset({waits.LOCK}), runs=0)
@@ -81,6 +81,20 @@ def test_a_probe_wants_a_request_that_waits_where_a_pool_may_stand_in_line_for_i
     assert hung(Attachment(asked="it", processes=(pool,)))
     assert not hung(Attachment(asked="it", processes=(pool,), probe=True))
     assert hung(Attachment(asked="it", processes=(asked,), probe=True))
+
+
+def test_of_several_processes_those_that_have_ended_come_last_and_make_no_hang() -> None:
+    ended, idle = judged(process()), judged(replace(process(LISTENER), pid=2))
+    assert [one.pid for one in worst_first([ended, idle])] == [2, 1]
+    assert not hung(Attachment(asked="it", processes=(ended, idle)))
+    assert hung(Attachment(asked="it", processes=(ended,)))
+
+
+def test_who_waits_for_what_it_has_forked_is_idle() -> None:
+    child = judged(replace(process(LISTENER), pid=2, parent=1))
+    master = judged(process(ThreadFacts(tid=1, waits=frozenset({waits.PROCESS}), runs=0)))
+    assert master.state is ProcessState.OUTSIDE
+    assert {one.why for one in worst_first([master, child])} == {Why.FORKED, Why.LISTENS}
 
 
 def test_a_main_thread_that_joins_others_is_not_blocked_by_that() -> None:
