@@ -73,13 +73,22 @@ def hung(attachment: Attachment) -> bool:
 
     Idle threads of a pool may stand in line for its lock, which the first has while it waits for work.
     """
-    living = [process for process in attachment.processes if process.state is not ProcessState.ZOMBIE]
-    hanging = [process for process in living or attachment.processes if process.state in HUNG]
+    hanging = [process for process in _serving(attachment) if process.state in HUNG]
     if attachment.probe:
         hanging = [
             one for one in hanging if one.why is not Why.OWNER_WAITS or _asked(one) or not _waits_for_requests(one)
         ]
     return bool(hanging)
+
+
+def well(attachment: Attachment) -> bool:
+    return all(process.state in HEALTHY for process in _serving(attachment))
+
+
+def _serving(attachment: Attachment) -> Sequence[Attached]:
+    """Return the processes without those that have ended, unless all have."""
+    living = [process for process in attachment.processes if process.state is not ProcessState.ZOMBIE]
+    return living or attachment.processes
 
 
 def _waits_for_requests(process: Attached) -> bool:

@@ -59,7 +59,7 @@ def _of_many_models(result: object) -> ExitCode:
     from harness.core.machine import Checkup
     from harness.core.migration import Migrated, Migration
     from harness.core.releases import Ending, FirstBad
-    from harness.verdict.attach import HEALTHY, hung
+    from harness.verdict.attach import hung, well
 
     match result:
         case FleetReport():
@@ -72,8 +72,7 @@ def _of_many_models(result: object) -> ExitCode:
         case Attachment():
             if hung(result):
                 return RED
-            well = all(process.state in HEALTHY for process in result.processes)
-            return GREEN if well or result.probe else OPEN
+            return GREEN if result.probe or well(result) else OPEN
         case LinkCheck():
             links = set(result.outcomes.values())
             if links & {LinkOutcome.RECOMPILE, LinkOutcome.CHANGE_SOURCE} or any(note.stops for note in result.notes):
