@@ -36,7 +36,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     which.add_argument("--name", metavar="NAME", help="all processes of this name, or whose command line has it")
     which.add_argument("--port", type=int, metavar="PORT", help="the processes that listen on this TCP port")
     which.add_argument("--container", metavar="ID", help="the processes of this container, by the start of its id")
-    # `--system` (harness/checks/interference) joins this group: it looks at all processes, see `call`.
+    # HOOK for `--system`: it joins this group, and `call` hands over to it before `asked_for`.
     command.add_argument(
         "--window", type=float, default=2.0, metavar="SECONDS", help="how long to look before judging (default: 2)"
     )
@@ -70,6 +70,8 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
 
     if not 0.5 <= parsed.window <= 600:
         raise ConfigError(f"--window {parsed.window:g} is no such time", "name seconds from 0.5 to 600")
+    if parsed.out is not None and parsed.watch is None:
+        raise ConfigError("--out without --watch", "add --watch SECONDS, or send --format json to a file")
     asked = asked_for(pid=parsed.pid, name=parsed.name, port=parsed.port, container=parsed.container)
     if parsed.probe:
         from harness.apps.attach.probe import probe

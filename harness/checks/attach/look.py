@@ -65,8 +65,6 @@ def observe(pid: int, window_s: float = WINDOW_S) -> Attached:
         began = time.monotonic()
         look = sampler.sample(detailed=True)
         if look is None:
-            if looks:
-                break
             raise Gone(pid)
         looks.append(look)
         rhythms.add(look)

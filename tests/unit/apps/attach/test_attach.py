@@ -43,6 +43,7 @@ def sleeper(request: pytest.FixtureRequest) -> Iterator["subprocess.Popen[bytes]
         (("--name", "no-such-server"), "--name no-such-server: no process that can be seen here"),
         (("--container", "0123456789ab"), "--container 0123456789ab: no process that can be seen here"),
         (("1", "--window", "0"), "--window 0 is no such time"),
+        (("1", "--out", "evidence"), "--out without --watch"),
         (("1", "--watch", "-3"), "--watch -3 is no time"),
     ],
 )
