@@ -65,7 +65,7 @@ class Answer:
             decision=judgement["decision"],
             exit_code=judgement["exit_code"],
             cells=tuple(sorted((cell["cell"], cell["status"]) for cell in cells)),
-            causes=tuple(sorted(tuple(cause["models"]) for cause in run.get("causes") or judgement["causes"])),
+            causes=tuple(sorted(tuple(cause["models"]) for cause in (run if "causes" in run else judgement)["causes"])),
         )
 
 

@@ -13,10 +13,12 @@ from harness.artifacts import file_copies, files
 from harness.artifacts.archive.limits import LIMITS, CannotRead
 from harness.artifacts.archive.members import read_directory, read_member
 from harness.artifacts.archive.reading import read_artifact
+from harness.artifacts.provenance import write_provenance
 from harness.core.archive import ArchiveFacts
 from harness.core.diagnosis import Refusal, RefusedNode, RewriteReport, RuleWords, TracedNode
 from harness.core.models import Artifact, InputSet, ModelDeclaration
 from harness.core.probe import ExtractOrder, ProbeResult
+from harness.core.verdict import Provenance
 from harness.machine.files import ZIP_DAMAGE
 from harness.worker import wire
 
@@ -172,9 +174,6 @@ def extracted_artifact(artifact: Artifact, order: ExtractOrder, extraction: Prob
     )
 
 
-PROVENANCE = "provenance.json"
-
-
 def rewrite_report(probe: ProbeResult) -> RewriteReport:
     """Return what a worker said of its rewrite; empty if it said nothing."""
     mark: Mapping[str, Any] = probe.data.get("rewritten", {})
@@ -203,16 +202,17 @@ def rewritten_artifact(artifact: Artifact, probe: ProbeResult) -> Artifact:
     return replace(artifact, **archive_fields(Path(probe.directory) / f"{artifact.model}.pt"))
 
 
-def keep_rewritten(artifact: Artifact, folder: Path) -> Path:
+def keep_rewritten(artifact: Artifact, folder: Path, provenance: Provenance | None = None) -> Path:
     """Copy a rewritten archive, its provenance and its requests into ``folder``; return the archive there.
 
-    Requests lie beside it as a run looks for them, so that whoever judges the file by itself asks the same ones; there
-    are none where plain data cannot hold them.
+    They lie beside it as a run looks for them: whoever judges the file by itself asks the same requests, where plain
+    data can hold them, and is reminded of the price.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{artifact.model}.pt"
     shutil.copyfile(artifact.path, path)
-    shutil.copyfile(Path(artifact.path).with_name(PROVENANCE), folder / PROVENANCE)
+    if provenance is not None:
+        write_provenance(path, provenance)
     requests = Path(artifact.path).with_name(f"{artifact.model}{files.REQUESTS}.pt")
     if requests.is_file():
         shutil.copyfile(requests, folder / requests.name)

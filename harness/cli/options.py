@@ -118,6 +118,14 @@ def add_baseline(command: argparse.ArgumentParser) -> None:
     command.add_argument("--baseline", metavar="RUN", help=text)
 
 
+def add_format(
+    command: argparse.ArgumentParser, names: Sequence[str], note: str = "", *, default: str = "console"
+) -> None:
+    """Add ``--format``; ``note``: what one of them is for, in its help."""
+    text = f"{', '.join(names)} (default: {default}){f'; {note}' if note else ''}"
+    command.add_argument("--format", choices=names, default=default, metavar="FORMAT", help=text)
+
+
 def add_verbose(command: argparse.ArgumentParser) -> None:
     text = "on the console, every model and every red cell; without it at most 60 lines"
     command.add_argument("--verbose", action="store_true", help=text)

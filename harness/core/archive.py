@@ -313,3 +313,6 @@ class OperatorRegistry:
     packed_dtypes: frozenset[str] = frozenset()
     library_operators: frozenset[str] = frozenset()
     programs: Programs = Programs()
+
+    def __hash__(self) -> int:
+        return hash(self.torch)  # so that what follows from it can be remembered

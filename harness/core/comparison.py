@@ -126,6 +126,11 @@ class OutputComparison:
     unordered_missing: tuple[str, ...] = ()
 
     @property
+    def is_exact(self) -> bool:
+        """Whether all that the golden has was answered, in the same structure and bit for bit."""
+        return not self.missing_calls and not any(call.tensors or call.tree for call in self.calls)
+
+    @property
     def tensors(self) -> tuple[TensorMetrics, ...]:
         """The tensors of all calls, less those that are bit equal."""
         return tuple(tensor for call in self.calls for tensor in call.tensors)

@@ -258,7 +258,8 @@ class Rewritten:
         needs: what must hold for it to be right with other requests than those that were tried; empty for nothing.
         artifact: the patched archive, relative to the run; empty unless it fixes.
         fixes: whether the new one does too, in each of ``repeats`` runs.
-        steady: new (patched) over old (unpatched) of the steady call, None where not measured.
+        steady: new (patched) over old (unpatched) of the steady call, None where not measured; ``call_s``: its seconds,
+            old and new.
     """
 
     rule: str
@@ -269,6 +270,7 @@ class Rewritten:
     fixes: bool = False
     repeats: int = 0
     steady: RatioEstimate | None = None
+    call_s: tuple[float, float] | None = None
     note: str = ""
 
     @property

@@ -75,6 +75,7 @@ SEVERITY: dict[str, Severity] = {
     "waiver_unused": Severity.WARN,
     "changed_operator": Severity.WARN,
     "guessed_inputs": Severity.INFO,
+    "rewritten_file": Severity.INFO,
     "recompiles": Severity.INFO,
     "stride": Severity.INFO,
     "reordered": Severity.INFO,

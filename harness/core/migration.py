@@ -193,7 +193,8 @@ class MigratedModel(MigratedArtifact):
     Attributes:
         source: ``file:line`` of the exported code, of the node that is not convertible; ``code``: that line.
         example: the input set that it was converted with.
-        program: the ``.pt2`` that was written, relative to the folder of the results; empty where there is none.
+        program: the ``.pt2`` that was written, relative to the folder of the results; empty where there is none;
+            ``package``: what AOTInductor compiled of it, likewise.
         steps: what was tried, in order.
         costs: of the package, where it was timed.
         rewritten_by: the rewrite after which a program answers every request; ``rewritten_outcome``: what it comes to;
@@ -209,6 +210,7 @@ class MigratedModel(MigratedArtifact):
     code: str = ""
     example: str = ""
     program: str = ""
+    package: str = ""
     dimensions: tuple[Dimension, ...] = ()
     steps: tuple[Step, ...] = ()
     costs: tuple[Cost, ...] = ()
@@ -281,7 +283,8 @@ class Migration:
         old: name of the release whose TorchScript answers are the golden ones; ``new``: where artifacts are converted.
         releases: name -> torch of every release that was asked, ``old`` and ``new`` among them.
         loaders: names of those in which the programs were loaded, ``new`` first.
-        packaged: whether packages of AOTInductor were asked for.
+        packaged: whether packages of AOTInductor were asked for; ``package_command``: what asks for them, if they were
+            not.
         models: in the order of declaration.
         causes: of what is not ready, the worst first; each model belongs to one.
         asked, known: results that it is made of, and how many of them were known before.
@@ -294,6 +297,7 @@ class Migration:
     releases: Mapping[str, str]
     loaders: tuple[str, ...]
     packaged: bool = False
+    package_command: str = ""
     models: tuple[MigratedModel, ...]
     causes: tuple[Cause, ...] = ()
     facts: tuple[ReleaseFact, ...] = ()

@@ -15,7 +15,7 @@ from harness.core.outcome import Decision, Outcome, Status
 from harness.core.policy import PolicyReport
 from harness.core.prediction import RollbackReport, StaticReport
 from harness.core.timeline import Timeline
-from harness.core.verdict import Cause, Fix, Judgement, WaiverUse
+from harness.core.verdict import Cause, Fix, Judgement, Provenance, WaiverUse
 
 
 class CellTrend(StrEnum):
@@ -142,6 +142,7 @@ class ModelReport:
         first_calls_s: old and new, sum of the calls before steady state.
         static: what the static check predicted of its artifact, beside what happened.
         guessed: what its inputs were guessed to be, e.g. ``"forward(x=float32[2, 16])"``; empty where they were given.
+        provenance: what its file was rewritten from, by which search; None where the file does not say so.
         asked: digest of artifact, inputs and settings: where two runs have the same one, the same was asked of it.
         timed: whether its latency is measured; a miniature, which tests correctness, says no.
     """
@@ -163,6 +164,7 @@ class ModelReport:
     latency: LatencyMeasurement | None = None
     static: StaticReport | None = None
     guessed: str = ""
+    provenance: Provenance | None = None
     tags: tuple[str, ...] = ()
     asked: str = ""
     timed: bool = True

@@ -154,7 +154,8 @@ class Mitigation:
         name: e.g. ``"profiling off"``, of several ``"A + B"``; ``settings``: the name of each, as in
             ``harness/serving/settings/table.py``; ``switches``: JIT switches that they set.
         mitigates: applied and read back, the symptom gone in every repeat, outputs equal to the golden.
-        price: the steady call, new (under them) over old; None where not measured. ``prices``: of every quantity that
+        price: the steady call, new (under them) over old; None where not measured; ``call_s``: its seconds, old and
+            new. ``prices``: of every quantity that
             was measured, in the order in which they are shown; empty where only the steady call was.
         breaks: other models of the server group that fail under them.
         note: why they do not mitigate, or what a reader should know.
@@ -174,6 +175,7 @@ class Mitigation:
     switches: Mapping[str, bool | int] = field(default_factory=dict)
     mitigates: bool
     price: RatioEstimate | None = None
+    call_s: tuple[float, float] | None = None
     prices: tuple[Price, ...] = ()
     breaks: tuple[str, ...] = ()
     note: str = ""
@@ -196,7 +198,8 @@ class Fix:
         name: of settings, e.g. ``"profiling off"``, or of the rules of a rewrite; ``rewrites``: which of the two. The
             old release was seen to answer alike with a rewrite.
         what: what a rewrite does; ``needs``: what must hold for it to be right with other requests than those tried.
-        price: the steady call, new with it over old without; None where not measured.
+        price: the steady call, new with it over old without; None where not measured; ``call_s``: seconds of a call
+            then, in the old release without it and in the new one with it.
         breaks: other models that fail with it.
         run: the earlier run that has verified it; empty where it is this one, or a search about it.
     """
@@ -206,8 +209,26 @@ class Fix:
     what: str = ""
     needs: str = ""
     price: RatioEstimate | None = None
+    call_s: tuple[float, float] | None = None
     breaks: tuple[str, ...] = ()
     run: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Provenance:
+    """What an artifact says of itself that a search has rewritten from another one.
+
+    Attributes:
+        origin: name of that other one, empty in archives of earlier versions; ``from_digest``: sha256 of its file.
+        old: the release whose answers the rewrite gives, ``new``: the one that it was verified in, as a reader calls
+            them; ``new`` is empty, and ``fix`` has no price, where the archive alone speaks.
+    """
+
+    origin: str
+    from_digest: str
+    old: str
+    fix: Fix
+    new: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -238,7 +259,8 @@ class Judgement:
 
     ``mitigation`` is what is to be set and its price: ``"profiling off, latency +1.0 % [-0.2, +2.2]"``; empty
     unless the decision is OK_WITH_MITIGATION. ``vacuous`` is why the run cannot be green whatever its rows say, or
-    empty; ``left_out``: what it was told to leave out, which a green decision says; ``of_cell``: it repeated one cell,
+    empty; ``interrupted``: during what a signal ended it, after which nothing is known; empty where none did;
+    ``left_out``: what it was told to leave out, which a green decision says; ``of_cell``: it repeated one cell,
     so there are no planted defects and it says nothing about an upgrade. ``findings`` are of the run and of no single
     cell: what the release costs all models. ``counts`` is how many models came to what, in the words of every format;
     ``exceeded`` what is surely beyond a limit and does not block, in short, the furthest first.
@@ -252,6 +274,7 @@ class Judgement:
     accepted_mitigations: tuple[str, ...] = ()
     mitigation: str = ""
     vacuous: str = ""
+    interrupted: str = ""
     left_out: str = ""
     of_cell: bool = False
     findings: tuple[Finding, ...] = ()
@@ -319,6 +342,20 @@ class WaiverUse:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Beyond:
+    """A value beyond what is allowed: two ratios new/old, or two differences of outputs."""
+
+    value: float
+    allowed: float
+    is_ratio: bool
+
+    @property
+    def factor(self) -> float:
+        """How many times what is allowed: +6 % of +3 % is 2.0."""
+        return (self.value - self.is_ratio) / (self.allowed - self.is_ratio)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Cause:
     """One thing that went wrong, or could not be decided, with every cell that it shows in.
 
@@ -331,7 +368,8 @@ class Cause:
         cells: ids, the clearest first (the largest excess over its limit, the surest verdict); ``models``: of these
             cells, each once, in the same order.
         excess: how far the worst of them is over its limit, as a factor of the limit: 2.0 is twice as much as is
-            allowed; None where there is no limit to exceed: a hang, a missing operator.
+            allowed; None where there is no limit to exceed: a hang, a missing operator. ``beyond``: what that is
+            measured of.
         evidence: (label, text) lines of the clearest cell, in reading order.
         fix: what takes it away, with its cost, in one sentence; empty where nothing is known.
         fix_verified: whether the fix was tried and answers as the golden does; else it is advice.
@@ -348,6 +386,7 @@ class Cause:
     cells: tuple[str, ...]
     models: tuple[str, ...]
     excess: float | None = None
+    beyond: Beyond | None = None
     evidence: tuple[tuple[str, str], ...] = ()
     fix: str = ""
     fix_verified: bool = False

@@ -11,6 +11,7 @@ from harness.artifacts.archive.formats import FAILURES
 from harness.artifacts.archive.limits import CannotRead
 from harness.artifacts.bundles import BundleStore
 from harness.artifacts.old_outputs import Records
+from harness.artifacts.provenance import read_provenance
 from harness.core.errors import GoldenError
 from harness.core.models import Artifact, GivenArtifact, ModelDeclaration
 from harness.core.outcome import UNCLEAR, Disturbance, Outcome
@@ -35,7 +36,10 @@ def export_models(facts: Provisioned, effects: Effects) -> Exported:
         else:
             done = export_model(declaration, facts, effects, requests, exporter)
         effects.progress.step(declaration.name)
-        return done
+        if declaration.given is None or done.artifact is None:
+            return done
+        known = read_provenance(done.artifact.path, declaration.given.path, done.artifact.digest)
+        return replace(done, provenance=known)
 
     with effects.runner.sharing():
         exports = pool.each(export, declarations, jobs=plan.settings.jobs)

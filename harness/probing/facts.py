@@ -23,7 +23,7 @@ from harness.core.prediction import InspectedFile, RollbackReport
 from harness.core.probe import Failure, ModelResult, ProbeResult, ServingProfile, Span
 from harness.core.report import Explained
 from harness.core.timeline import ProcessTrace
-from harness.core.verdict import CellVerdict, Judgement, Mitigation, PlantedDefectResult, Waiver
+from harness.core.verdict import CellVerdict, Judgement, Mitigation, PlantedDefectResult, Provenance, Waiver
 from harness.environments.native import NativeBuild
 from harness.machine import clock
 from harness.machine.progress import Progress
@@ -38,7 +38,10 @@ from harness.worker import wire
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """How the export of one model went; ``artifact`` is None unless it completed."""
+    """How the export of one model went; ``artifact`` is None unless it completed.
+
+    ``provenance``: of a given file that a search has rewritten.
+    """
 
     declaration: ModelDeclaration
     outcome: Outcome
@@ -46,6 +49,7 @@ class Export:
     failure: Failure | None = None
     uncovered: tuple[str, ...] = ()
     result: ProbeResult | None = None
+    provenance: Provenance | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -339,11 +343,16 @@ class Diagnosed(Mitigated):
 
 @dataclass(frozen=True, kw_only=True)
 class Complete(Diagnosed, Inspected):
-    """All that a decision needs; ``loader_notes`` are about callers that load otherwise than the gate does."""
+    """All that a decision needs.
+
+    ``loader_notes`` are about callers that load otherwise than the gate does; ``interrupted``: during what the run was,
+    after which nothing is known; empty where it was not.
+    """
 
     planted_defects: tuple[PlantedDefectResult, ...]
     rollback: RollbackReport | None
     loader_notes: tuple[str, ...] = ()
+    interrupted: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -370,6 +379,7 @@ class Effects:
         import_cpu_s: CPU time of an import of torch.
         end_ns: on the monotonic clock, when a search or a stage that has this begins nothing further; None: they have
             limits of their own.
+        prices_fixes: whether a search times what fixes a cell, also in a run that times nothing else.
     """
 
     environments: Mapping[str, Environment]
@@ -383,6 +393,7 @@ class Effects:
     spans: tuple[tuple[str, int, int], ...] = ()
     import_cpu_s: float = 0.0
     end_ns: int | None = None
+    prices_fixes: bool = False
 
     @property
     def left_s(self) -> float:

@@ -1,6 +1,11 @@
-"""Probes every artifact in the old release, more than once: the golden outputs, their noise, what was broken."""
+"""Probes every artifact in the old release: the golden outputs, their noise, what was broken.
 
-from collections.abc import Iterable
+A run of the gate asks once at first. Where the new release then answers bit for bit the same, the two processes agree
+as two of the old release would; noise and a float64 reference are asked for where it does not
+(docs/adr/0093-noise-is-measured-where-answers-differ.md).
+"""
+
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from harness.artifacts.tensors.outputs import Outputs, same_answers
@@ -14,8 +19,11 @@ from harness.probing.verification import legible_outputs
 from harness.store.run_folder import StoredBaseline
 
 
-def probe_old_release(facts: Exported, effects: Effects) -> Answered:
-    """Return the facts with the old release's answers per exported model; goldens of records where they stand in."""
+def probe_old_release(facts: Exported, effects: Effects, *, repeats: int | None = None) -> Answered:
+    """Return the facts with the old release's answers per exported model; goldens of records where they stand in.
+
+    ``repeats``: runs of each model that goes well in the first; the settings' by default.
+    """
     plan = facts.plan
     exports = [export for export in facts.exports.values() if needs_old_answers(export)]
     requests = facts.requests
@@ -28,7 +36,7 @@ def probe_old_release(facts: Exported, effects: Effects) -> Answered:
             answers = _remembered(name, effects)
         else:
             own = with_own_loading(plan.settings.profile) if "planted" in export.declaration.tags else None
-            answers = take_old_answers(export, facts, effects, requests, side, profile=own)
+            answers = take_old_answers(export, facts, effects, requests, side, profile=own, repeats=repeats)
         effects.progress.step(name)
         return name, answers
 
@@ -42,6 +50,20 @@ def probe_old_release(facts: Exported, effects: Effects) -> Answered:
         }
     )
     return Answered(**Exported.known(facts), baselines=baselines)
+
+
+def repeat_old_answers(names: Collection[str], facts: Answered, effects: Effects) -> Mapping[str, OldAnswers]:
+    """Return all that the settings ask of the old release about these models, of which it was asked a part before."""
+    old = effects.environments["old"]
+    effects.progress.stage(f"golden outputs in {old.name}, again where they differ", len(names))
+
+    def repeated(name: str) -> tuple[str, OldAnswers]:
+        answers = take_old_answers(facts.exports[name], facts, effects, facts.requests, "old")
+        effects.progress.step(name)
+        return name, answers
+
+    with effects.runner.sharing():
+        return dict(pool.each(repeated, names, jobs=facts.plan.settings.jobs))
 
 
 def _remembered(name: str, effects: Effects) -> OldAnswers:
@@ -68,20 +90,30 @@ def take_old_answers(
     side: str,
     *,
     profile: ServingProfile | None = None,
+    repeats: int | None = None,
 ) -> OldAnswers:
-    """Return what an exported artifact answers in one release, run as often as the settings say."""
+    """Return what an exported artifact answers in one release, run as often as the settings say.
+
+    ``repeats``: fewer runs, without the float64 reference and other thread counts, where the first goes well.
+    """
     artifact = export.artifact
     assert artifact is not None, export.declaration.name
     settings = facts.plan.settings
-    repeats = 1 if export.declaration.tags[:1] == ("planted",) else settings.repeats
+    planned = 1 if export.declaration.tags[:1] == ("planted",) else settings.repeats
     probes: list[ProbeResult] = []
-    for index in range(repeats):
+
+    def ask(*, referred: bool = False) -> None:
         known = [export.result, *probes]
         hung = any(probe is not None and probe.models[0].outcome is Outcome.HANG for probe in known)
         deadline = floor_deadline(impatient(settings.deadlines) if hung else settings.deadlines)
-        request = requests.run(side, [artifact], deadline, repeat=index, profile=profile)
-        referred = 0 < index == repeats - 1 and artifact.kind is ArtifactKind.TORCHSCRIPT  # others hold their dtypes
+        request = requests.run(side, [artifact], deadline, repeat=len(probes), profile=profile)
         probes.append(effects.runner(requests.with_reference(request) if referred else request))
+
+    ask()
+    enough = planned if repeats is None or probes[0].models[0].failed else min(repeats, planned)
+    while len(probes) < enough:
+        is_last = len(probes) == planned - 1
+        ask(referred=is_last and artifact.kind is ArtifactKind.TORCHSCRIPT)  # others hold their dtypes
     results = tuple(probe.models[0] for probe in probes)
     completed = any(result.outcome is Outcome.COMPLETED for result in results)
     # Where no run answers every request, those that are answered are what the new release is held against.
@@ -99,7 +131,9 @@ def take_old_answers(
         golden=golden,
         repeats=_shared(golden, good[1:]),
         other_threads=(
-            _shared(golden, _with_other_threads(artifact, facts, effects, side)) if good and repeats > 1 else ()
+            _shared(golden, _with_other_threads(artifact, facts, effects, side))
+            if good and len(probes) == planned > 1
+            else ()
         ),
         reference=reference,
         numerics=probes[0].data.get("numerics", {}),

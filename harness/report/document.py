@@ -237,8 +237,13 @@ def _cut(part: Part, level: int) -> Part | None:
             lost += isinstance(block, Fact) and block.importance < ALL
     if part.blocks and not kept and not part.word and not (lost and part.noun):
         return None
-    left = f"and {counted(lost, f'more {part.noun}')}" if lost and part.noun else ""
+    left = _left_out(lost, part.noun, beside=bool(kept)) if lost and part.noun else ""
     return replace(part, blocks=tuple(kept), left=left)
+
+
+def _left_out(lost: int, noun: str, *, beside: bool) -> str:
+    """Return how many things are left out; ``beside``: whether others of them are shown."""
+    return f"and {counted(lost, f'more {noun}')}" if beside else f"{counted(lost, noun)} not shown here"
 
 
 def _cut_rows(table: Table, level: int) -> Table:
@@ -246,7 +251,7 @@ def _cut_rows(table: Table, level: int) -> Table:
     lost = [row for row in table.rows if row.importance > level]
     if not lost or not table.noun:
         return replace(table, rows=kept)
-    left = f"and {counted(len(lost), f'more {table.noun}')}"
+    left = _left_out(len(lost), table.noun, beside=bool(kept))
     words = Counter(cell_text(row.cells[-1]) for row in lost)
     if all(tone_of(row.cells[-1]) for row in table.rows):
         left += f": {', '.join(f'{count} {word}' for word, count in words.items())}"

@@ -12,11 +12,11 @@ from harness.core.plan import INITIALIZATION_LIMIT, LatencyBudget
 from harness.core.quantities import INITIALIZATION, STEADY
 from harness.core.report import RunReport, ScenarioReport
 from harness.core.text import prose
-from harness.core.verdict import CellVerdict
+from harness.core.verdict import Beyond, CellVerdict
 from harness.report.text.table import TableRow, table_rows
 from harness.report.words.phrases import STATUS_ORDER, percent, phrase, scenario_words, seconds_pair
 from harness.report.words.quantities import QuantityRow, limits_of, quantity_rows
-from harness.verdict.causes import excess_of
+from harness.verdict.causes import beyond_limit
 from harness.verdict.commands import is_red
 from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word, is_over
 from harness.verdict.enforce import COMPARED
@@ -31,16 +31,20 @@ class OverLimit:
     Attributes:
         words: what and by how much; ``limit``: how much is accepted, empty where nothing is.
         standing: what that comes to: the word of its cell, of what passes whether fresh rounds confirm it.
-        factor: the excess as a factor of what is accepted: +6 % of +3 % is 2.0; None where nothing is accepted.
+        beyond: the value and what is accepted; None where nothing is.
         cell: its id; ``fails``: whether it keeps the run from being green.
     """
 
     words: str
     limit: str
-    factor: float | None
+    beyond: Beyond | None
     cell: str
     fails: bool
     standing: str
+
+    @property
+    def factor(self) -> float | None:
+        return self.beyond.factor if self.beyond is not None else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,7 +111,7 @@ def _of_times(cell: CellVerdict, quantities: Sequence[QuantityRow], limits: Mapp
             yield OverLimit(
                 words=f"{row.words} {row.values} ({row.brief})",
                 limit=f"{signed_percent(limit)} %",
-                factor=(row.ratio.ratio - 1) / (limit - 1) if limit > 1 else None,
+                beyond=Beyond(value=row.ratio.ratio, allowed=limit, is_ratio=True) if limit > 1 else None,
                 cell=cell.cell,
                 fails=cell.status is Status.FAIL and steady and is_red(cell),
                 standing=cell_word(cell) if steady else _standing(cell, row.name),
@@ -127,12 +131,12 @@ def _of_cell(cell: CellVerdict, row: TableRow, report: RunReport) -> OverLimit:
     """Return what fails a cell, by its first finding."""
     finding = next(iter(cell.findings), None)
     words = prose(phrase(finding)) if finding is not None else cell.status.value
-    factor = excess_of(finding, cell, row.facts, report) if finding is not None else None
-    by_tolerance = finding is not None and finding.kind in COMPARED and factor is not None
+    beyond = beyond_limit(finding, cell, row.facts, report) if finding is not None else None
+    by_tolerance = finding is not None and finding.kind in COMPARED and beyond is not None
     return OverLimit(
         words=f"{scenario_words(cell.scenario)}: {words}",
         limit="its tolerance" if by_tolerance else "",
-        factor=factor,
+        beyond=beyond,
         cell=cell.cell,
         fails=True,
         standing=cell_word(cell),

@@ -12,7 +12,7 @@ from harness.core.report import Explained
 from harness.core.text import first_few
 from harness.core.verdict import CellVerdict, Fix, Mitigation
 from harness.verdict.first_bad import reads_otherwise
-from harness.verdict.mitigation import fix_line, fix_of
+from harness.verdict.mitigation import fix_line, fix_of, fix_of_rewrite
 
 MOST = 3
 SINCE = "since"
@@ -179,11 +179,7 @@ def _at(source: str) -> str:
 
 def _fixes(tried: Iterable[Mitigation], working: Sequence[Rewritten]) -> tuple[Fix, ...]:
     """Return what fixes a cell, not more of each kind than a reader takes in."""
-    rewrites = (
-        Fix(name=item.rule, rewrites=True, what=item.what, needs=item.needs, price=item.steady)
-        for item in working[:MOST]
-    )
-    return (*[fix_of(item) for item in tried if item.mitigates][:MOST], *rewrites)
+    return (*[fix_of(item) for item in tried if item.mitigates][:MOST], *map(fix_of_rewrite, working[:MOST]))
 
 
 def _within(folder: str, path: str) -> str:

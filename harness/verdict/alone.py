@@ -15,7 +15,7 @@ from harness.core.verdict import CellVerdict
 from harness.probing.facts import Effects, Export, OldAnswers
 from harness.serving.settings.differences import Setting, concerning, settings, with_differences
 from harness.verdict.cell import judge_alone
-from harness.verdict.inputs import with_inputs, with_requests
+from harness.verdict.inputs import with_inputs, with_provenance, with_requests
 from harness.verdict.missing_libraries import with_libraries
 from harness.worker import wire
 
@@ -56,6 +56,8 @@ def judge_one(
     verdict = with_inputs(verdict, export.artifact, answered=answers_hold_value(baseline), evidence=inputs)
     if export.declaration.given is not None:
         verdict = with_requests(verdict)
+    if export.provenance is not None:
+        verdict = with_provenance(verdict, export.provenance)
     operators = export.artifact.operators
     verdict = replace(verdict, findings=tuple(with_freedom(item, operators) for item in verdict.findings))
     verdict = with_differences(verdict, settings_between(export, baseline, probe, fingerprints))

@@ -24,7 +24,7 @@ from harness.core.prediction import SEMANTICS_CHANGED, Prediction, StaticFinding
 from harness.core.quantities import QUANTITIES, STEADY, quantity_words
 from harness.core.report import Explained, ModelReport, RunReport
 from harness.core.text import counted, joined, prose
-from harness.core.verdict import Cause, CellVerdict, Finding, Fix, Mitigation
+from harness.core.verdict import Beyond, Cause, CellVerdict, Finding, Fix, Mitigation
 from harness.serving.scenarios import TIMING
 from harness.serving.settings.differences import DIFFERS
 from harness.serving.settings.mitigations import shows
@@ -104,13 +104,13 @@ class _Red:
     facts: ModelReport | None
     mitigations: tuple[Mitigation, ...]
     explained: tuple[Explained, ...]
-    excess: float | None
+    beyond: Beyond | None
 
     @property
     def order(self) -> tuple[int, float, int, bool, str, str]:
         """The clearest first: what fails, by the most; of one model what it does alone."""
         gravity = GRAVITY.get(self.finding.kind, -1) if self.finding is not None else len(GRAVITY)
-        excess = math.inf if self.excess is None else self.excess
+        excess = math.inf if self.beyond is None else self.beyond.factor
         rank = STATUS_RANK[self.status]
         return rank, -excess, gravity, self.cell.scenario != "alone", self.cell.model, self.cell.cell
 
@@ -209,7 +209,7 @@ def _red_cells(report: RunReport) -> Iterator[_Red]:
                     facts=own,
                     mitigations=tuple(item for item in row.mitigations if item.cell == cell.cell),
                     explained=tuple(item for item in report.explained if item.cell == cell.cell),
-                    excess=excess_of(finding, cell, own, report) if finding is not None else None,
+                    beyond=beyond_limit(finding, cell, own, report) if finding is not None else None,
                 )
 
 
@@ -222,15 +222,15 @@ def _gravest(cell: CellVerdict) -> Finding | None:
     return next(iter(order), None)
 
 
-def excess_of(finding: Finding, cell: CellVerdict, facts: ModelReport | None, report: RunReport) -> float | None:
-    """Return by which factor a finding exceeds its limit (+6 % of +3 % is 2.0); None if no limit would accept it."""
+def beyond_limit(finding: Finding, cell: CellVerdict, facts: ModelReport | None, report: RunReport) -> Beyond | None:
+    """Return what of a finding is how far beyond its limit; None if no limit would accept it."""
     measure = MEASURES.get(finding.kind)
     if measure == "ratio" and finding.size is not None:
         limit = finding.limit or report.limits.get(finding.quantity.partition(":")[0])
-        return (finding.size - 1) / (limit - 1) if limit is not None and limit > 1 else None
+        return Beyond(value=finding.size, allowed=limit, is_ratio=True) if limit is not None and limit > 1 else None
     if finding.kind == "error_limit":
         limit = report.policy.settings.limits.get(ERROR)
-        return finding.size / limit if limit and finding.size is not None else None
+        return Beyond(value=finding.size, allowed=limit, is_ratio=False) if limit and finding.size is not None else None
     if measure != "error" or facts is None:
         return None
     return next((beyond_tolerance(item) for item in facts.comparisons if item.scenario == cell.scenario), None)
@@ -443,7 +443,8 @@ def _cause(key: Key, items: Sequence[_Red], report: RunReport) -> Cause:
         title=key.title,
         cells=tuple(dict.fromkeys(item.cell.cell for item in items)),
         models=tuple(dict.fromkeys(item.cell.model for item in items)),
-        excess=first.excess,
+        excess=first.beyond.factor if first.beyond is not None else None,
+        beyond=first.beyond,
         evidence=tuple(_evidence(key, first))[:EVIDENCE_LINES],
         fix=advice if remedy is None else fix_words(remedy, many, restores=_kind(first) in ANSWERS),
         fix_verified=remedy is not None,

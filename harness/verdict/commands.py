@@ -92,14 +92,22 @@ def report_command(report: RunReport, directory: str, *options: str) -> str:
 
 
 def inspect_command(report: RunReport, path: str) -> str:
-    sides = [("old", report.old), ("new", report.new)]
-    named = [
-        word
-        for side, environment in sides
-        if environment.interpreter
-        for word in ("--env", f"{side}={environment.interpreter}")
+    return shlex.join([*program_of(report), "inspect", path, *_interpreters(report), "--format", "json"])
+
+
+def price_command(report: RunReport) -> str:
+    """Return the command that measures the price of a rewrite, once ORIGINAL.pt is what it stands for."""
+    prints = [(side, item.fingerprint) for side, item in (("old", report.old), ("new", report.new))]
+    releases = [
+        word for side, known in prints if known is not None for word in (f"--{side}", known.torch.partition("+")[0])
     ]
-    return shlex.join([*program_of(report), "inspect", path, *named, "--format", "json"])
+    sides = _interpreters(report) if "--env" in report.arguments else releases
+    return shlex.join([*program_of(report), "bisect", "--artifact", "ORIGINAL.pt", *sides])
+
+
+def _interpreters(report: RunReport) -> list[str]:
+    sides = [("old", report.old.interpreter), ("new", report.new.interpreter)]
+    return [word for side, python in sides if python for word in ("--env", f"{side}={python}")]
 
 
 def at_home(report: RunReport, *, program: str, folder: str) -> RunReport:

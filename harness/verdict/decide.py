@@ -15,7 +15,7 @@ from harness.core.verdict import CellVerdict, Finding, Judgement, Mitigation, Pl
 from harness.serving.settings.mitigations import MITIGATIONS
 from harness.verdict.counting import OVER_LIMIT, UNDECIDED, counts_of, exceeded
 from harness.verdict.exit_codes import exit_code
-from harness.verdict.inputs import is_guessed
+from harness.verdict.inputs import is_guessed, is_rewritten
 
 NAMED = 3
 GREEN = (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION)
@@ -165,6 +165,8 @@ def _passing_words(rows: Sequence[RowVerdict]) -> str:
     parts += [f"{counts[UNDECIDED]} undecided"] if UNDECIDED in counts else []
     guessed = sum(row.status is Status.PASS and is_guessed(row) for row in rows)
     parts += [f"{guessed} of them asked with guessed inputs only"] if guessed else []
+    rewritten = sum(row.status is Status.PASS and is_rewritten(row) for row in rows)
+    parts += [f"{rewritten} of them rewritten, at a price that this run does not show"] if rewritten else []
     open_ = _open_words(rows)
     return ", ".join(parts) + (f" ({'; '.join(open_)})" if open_ else "")
 

@@ -25,11 +25,12 @@ def demands(
     policies: Mapping[str, ModelPolicy],
     *,
     untimed: Collection[str] = (),
+    over_budget: Collection[str] = (),
 ) -> tuple[Demand, ...]:
     """Return what the policy asks of the run, each with what there is.
 
     ``policies``: model -> what the policy says of it; ``untimed``: models that say that nobody is to time them; timing
-    is not required of them.
+    is not required of them; ``over_budget``: scenarios of which the budget of the run left something out.
     """
     judged = [row.model for row in rows if row.status in JUDGED]
     demanded = []
@@ -50,7 +51,7 @@ def demands(
                 met=share >= settings.minimum_coverage,
             )
         )
-    return (*demanded, *_scenarios(rows, policies, untimed))
+    return (*demanded, *_scenarios(rows, policies, untimed, over_budget))
 
 
 def unmet(demanded: Sequence[Demand]) -> str:
@@ -58,7 +59,10 @@ def unmet(demanded: Sequence[Demand]) -> str:
 
 
 def _scenarios(
-    rows: Sequence[RowVerdict], policies: Mapping[str, ModelPolicy], untimed: Collection[str]
+    rows: Sequence[RowVerdict],
+    policies: Mapping[str, ModelPolicy],
+    untimed: Collection[str],
+    over_budget: Collection[str],
 ) -> list[Demand]:
     """Return a demand per scenario: each model that is well, and that it is required of, was tested in it.
 
@@ -74,8 +78,13 @@ def _scenarios(
         well = [row for row in concerned if row.status in WELL]
         missing = [row.model for row in well if not _was_tested(row, name) and not _waived_before_an_answer(row)]
         tested = [row for row in concerned if _was_tested(row, name)]
-        share = f"{len(tested)} of {len(concerned)} models tested in it{_named(missing)}"
-        demanded.append(Demand(what=f"required scenario {name}", found=share, met=bool(tested) and not missing))
+        others = [row.model for row in concerned if not _was_tested(row, name) and row.model not in missing]
+        words = f"{len(tested)} of {len(concerned)} models tested in it{_named(missing)}"
+        words += " (left out by --budget)" if missing and name in over_budget else ""
+        if others:
+            lead, do = "nor" if missing else "not", "does" if len(others) == 1 else "do"
+            words += f", {lead} {first_few(others, NAMED)}, which {do} not pass without it"
+        demanded.append(Demand(what=f"required scenario {name}", found=words, met=bool(tested) and not missing))
     return demanded
 
 

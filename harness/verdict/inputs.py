@@ -1,4 +1,4 @@
-"""What a verdict is worth without given inputs: guessed ones, none at all, or none for a method that was named."""
+"""What a verdict is worth without given inputs, or of a rewritten file: guessed inputs, none, none for a method."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -9,7 +9,8 @@ from harness.core.findings import status_of
 from harness.core.models import Artifact
 from harness.core.outcome import Status
 from harness.core.text import counted, first_few, joined
-from harness.core.verdict import CellVerdict, Finding, RowVerdict
+from harness.core.verdict import CellVerdict, Finding, Provenance, RowVerdict
+from harness.verdict.mitigation import provenance_words
 
 GUESSED: Final = "guessed from the graph: "
 """How the note of an adoption begins that made inputs up."""
@@ -118,7 +119,12 @@ def with_changed_operators(
     """
     if verdict.status is not Status.PASS or not guess_of(artifact):
         return verdict
-    warnings = tuple(
+    return replace(verdict, findings=(*changed_operators(artifact, pair, draws=draws), *verdict.findings))
+
+
+def changed_operators(artifact: Artifact, pair: tuple[str, str], *, draws: bool) -> tuple[Finding, ...]:
+    """Return a warning for each operator of an artifact with guessed inputs that is known to answer otherwise."""
+    return tuple(
         Finding(
             kind="changed_operator",
             message=f"{change.operator}: {change.what} ({change.source}); {UNSHOWN}",
@@ -127,7 +133,16 @@ def with_changed_operators(
         for change, _ in changes_between(*pair)
         if change.operator in artifact.operators and (draws or not change.drawn)
     )
-    return replace(verdict, findings=(*warnings, *verdict.findings))
+
+
+def with_provenance(verdict: CellVerdict, provenance: Provenance) -> CellVerdict:
+    """Return the verdict on a file that a search has rewritten: its price is nothing that two releases with it show."""
+    note = Finding(kind="rewritten_file", message=f"it is {provenance_words(provenance)}")
+    return replace(verdict, findings=(*verdict.findings, note))
+
+
+def is_rewritten(row: RowVerdict) -> bool:
+    return any("rewritten_file" in cell.kinds for cell in row.cells)
 
 
 def is_guessed(row: RowVerdict) -> bool:

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from harness.core.diagnosis import MitigationAnswer, Rewritten
 from harness.core.outcome import Status
-from harness.core.text import counted, joined
-from harness.core.verdict import CellVerdict, Fix, Mitigation
+from harness.core.text import amount, counted, joined
+from harness.core.verdict import CellVerdict, Fix, Mitigation, Provenance
 
 WELL = (Status.PASS, Status.XPASS)
 
@@ -43,20 +43,49 @@ def fix_of(mitigation: Mitigation) -> Fix:
     """Return a mitigation that mitigates as a fix."""
     steady = mitigation.price_of("steady")
     price = mitigation.price if steady is None or steady.to_old is None else steady.to_old
-    return Fix(name=mitigation.name, price=price, breaks=mitigation.breaks)
+    return Fix(name=mitigation.name, price=price, call_s=mitigation.call_s, breaks=mitigation.breaks)
+
+
+def fix_of_rewrite(rewritten: Rewritten) -> Fix:
+    return Fix(
+        name=rewritten.rule,
+        rewrites=True,
+        what=rewritten.what,
+        needs=rewritten.needs,
+        price=rewritten.steady,
+        call_s=rewritten.call_s,
+    )
 
 
 def price_words(fix: Fix) -> str:
-    """Return what a fix costs: ``latency +8.5 % [-4.7, +23.4]``, or ``9.7 times slower [8.4, 11.1]``."""
+    """Return what a fix costs, the call with it last: ``latency +8.5 % [-4.7, +23.4] (120 us -> 130 us a call)``, or
+    ``9.7 times slower [8.4, 11.1] (120 us -> 1.16 ms a call)``.
+    """
     price = fix.price
     if price is None:
         return "price not measured"
+    call = f" ({' -> '.join(amount(time_s, 's') for time_s in fix.call_s)} a call)" if fix.call_s is not None else ""
     if price.ratio < SLOWER_FROM:
-        return f"latency {price.words}"
+        return f"latency {price.words}{call}"
     surely = (
         f"[{price.low:.1f}, {price.high:.1f}]" if math.isfinite(price.high) else f"({counted(price.pairs, 'pair')})"
     )
-    return f"{price.ratio:.1f} times slower {surely}"
+    return f"{price.ratio:.1f} times slower {surely}{call}"
+
+
+def provenance_words(provenance: Provenance) -> str:
+    """Return what a rewritten file is, and what no latency of a run shows in which both releases call it."""
+    fix = provenance.fix
+    price = (
+        f"{price_words(fix)} against the original in {provenance.old}, when it was verified for {provenance.new}"
+        if fix.price is not None
+        else "at a price that only NAME.provenance.json beside it tells"
+    )
+    origin = f"{provenance.origin} ({provenance.from_digest[:8]})" if provenance.origin else provenance.from_digest[:8]
+    return (
+        f"a rewrite of {origin} by {fix.name}, with the answers of {provenance.old}, {price}; "
+        "no latency here has that price in it: both releases call the rewrite"
+    )
 
 
 def conditions(fix: Fix) -> str:

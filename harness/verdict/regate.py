@@ -179,7 +179,7 @@ def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySett
     if refused:
         why = f"the new side ran with {', '.join(refused)}, which this policy does not accept"
         missing = joined(missing, why)
-    return decide(
+    judgement = decide(
         rows,
         before.planted_defects,
         vacuous=before.vacuous,
@@ -191,6 +191,7 @@ def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySett
         findings=() if common is None else (common,),
         severity=settings.severity,
     )
+    return replace(judgement, interrupted=before.interrupted)
 
 
 def _budget(report: RunReport) -> LatencyBudget:

@@ -10,6 +10,7 @@ EVENTS = "events.jsonl"
 STACKS = "stacks.txt"
 STDOUT = "stdout"
 STDERR = "stderr"
+PROVENANCE = "provenance.json"  # of what was rewritten, among the archive's extra files
 TENSORS_INDEX = "tensors.jsonl"
 TENSORS_BIN = "tensors.bin"
 OUTPUTS = "outputs"

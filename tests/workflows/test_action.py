@@ -166,6 +166,7 @@ def test_what_there_is_of_a_cancelled_job_is_told_and_nothing_of_it_is_kept_for_
     ]
     assert all("always()" in conditions[name] for name in (*told, "Take the exit code"))
     assert all("!cancelled()" in conditions[name] for name in ("Keep the environments", "Make it the baseline"))
+    assert "code != '130'" in conditions["Make it the baseline"]  # the report of an interrupted run is no baseline
 
 
 def test_runners_with_and_without_a_gpu_share_no_environments(world: World) -> None:

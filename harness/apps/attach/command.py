@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
+from harness.cli.options import add_format
 from harness.cli.terminal import say, shown
 
 if TYPE_CHECKING:
@@ -54,13 +55,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--out", type=Path, metavar="DIR", help="with --watch: write the evidence here (the 10 latest are kept)"
     )
-    command.add_argument(
-        "--format",
-        choices=ATTACH.names,
-        default="console",
-        metavar="FORMAT",
-        help=f"{', '.join(ATTACH.names)} (default: console)",
-    )
+    add_format(command, ATTACH.names)
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:

@@ -36,11 +36,13 @@ RESULT = BISECTION
 IN_VAIN = "none of the switches that the run tried mitigates it"
 
 
-def bisect(project: Project, *, model: str | None = None, selected: SelectedCell | None = None) -> Searched[Bisection]:
+def bisect(
+    project: Project, *, model: str | None = None, selected: SelectedCell | None = None, price: bool = True
+) -> Searched[Bisection]:
     """Find whose doing it is that a model does not pass, and write ``bisect.json`` into a run of its own.
 
     ``model``: its name; may be left out where there is only one; ``selected``: a cell of a finished run, in place of
-    ``model`` and releases; that run's report tells of it from now on.
+    ``model`` and releases; that run's report tells of it from now on; ``price``: whether to time what fixes it.
     """
     in_report: Bisection | None = None
 
@@ -51,7 +53,7 @@ def bisect(project: Project, *, model: str | None = None, selected: SelectedCell
         return plan, plan.models[0].name
 
     with own_run("bisect", project, model=model, selected=selected, planned=planned) as (run_dir, plan, cell):
-        bisection = in_report or _search(plan, run_dir, project, failed_before=cell is not None)
+        bisection = in_report or _search(plan, run_dir, project, failed_before=cell is not None, price=price)
         run_dir.write(RESULT, codec.pretty(bisection))
         if cell is not None and in_report is None:
             folder = os.path.relpath(run_dir.path, cell.folder)
@@ -59,8 +61,9 @@ def bisect(project: Project, *, model: str | None = None, selected: SelectedCell
         return Searched(found=bisection, folder=run_dir.path)
 
 
-def _search(plan: Plan, run_dir: RunDir, project: Project, *, failed_before: bool) -> Bisection:
-    with pipeline.provisioned(plan, sides(plan), run_dir, project) as (effects, first):
+def _search(plan: Plan, run_dir: RunDir, project: Project, *, failed_before: bool, price: bool) -> Bisection:
+    with pipeline.provisioned(plan, sides(plan), run_dir, project) as (unpriced, first):
+        effects = replace(unpriced, prices_fixes=price)
         model, scenario = plan.models[0].name, scenario_of(plan)
         facts = pipeline.judge(first, effects, initialize=initialize_until_seen)
         passed = well_rounds(model, scenario, facts)

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
-from harness.cli.options import add_cell, add_models, add_running, add_sides
+from harness.cli.options import add_cell, add_format, add_models, add_running, add_sides
 from harness.cli.terminal import say, shown
 from harness.core.errors import ConfigError
 
@@ -54,14 +54,18 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--latency",
         choices=("off", "quick", "thorough"),
-        help="search what is slower, too, and say what a rewrite costs (default: off)",
+        help="search what is slower, too (default: off)",
+    )
+    command.add_argument(
+        "--no-price",
+        dest="price",
+        action="store_false",
+        help="do not time what a fix costs (timing takes some seconds for each patched archive)",
     )
     command.add_argument(
         "--resume", metavar="RUN", help="go on with an interrupted bisect; with --over, repeat the command instead"
     )
-    command.add_argument(
-        "--format", choices=FIRST_BAD.names, default="console", help="text, or all of it for a program"
-    )
+    add_format(command, FIRST_BAD.names)
     command.add_argument(
         "--out",
         metavar="DIR",
@@ -88,7 +92,7 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
         return first
     if parsed.named or parsed.builds is not None:
         raise ConfigError("--releases and --builds belong to --over", "such as bisect --over releases")
-    searched = bisect(project, model=parsed.model, selected=selected)
+    searched = bisect(project, model=parsed.model, selected=selected, price=parsed.price)
     stored = searched.folder / RESULT
     result = ShownBisection(found=searched.found, stored=lambda: stored.read_text(encoding="utf-8"))
     say(BISECTION.render(parsed.format, result, shown(shown_path(searched.folder))))

@@ -164,7 +164,7 @@ def first_bad(
                 build_limit=build_limit,
             )
         except KeyboardInterrupt:
-            project.progress.note("interrupted; what was answered is kept, and the same command goes on with it")
+            project.progress.note("what was answered is kept, and the same command goes on with it")
             raise
         outcome = replace(outcome, command=_next_command(outcome, subject, names))
         dumped = dump_first_bad(outcome).encode()

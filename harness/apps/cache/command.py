@@ -4,6 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
+from harness.cli.options import add_format
 from harness.cli.terminal import say, shown
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     clean.add_argument("--older-than", metavar="TIME", help="only what was not used for so long, such as 30d")
     clean.add_argument("--dry-run", action="store_true", help="say what would go, and remove nothing")
     for action in (status, clean):
-        action.add_argument("--format", choices=CACHE.names, default="text", help="text, or all of it for a program")
+        add_format(action, CACHE.names, default="text")
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
+from harness.cli.options import add_format
 from harness.cli.terminal import say, shown
 
 if TYPE_CHECKING:
@@ -39,13 +40,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--flags", default="", metavar="FLAGS", help="of sources that stand in no database")
     command.add_argument("--jobs", type=_count, metavar="N", help="sources at a time; default: one per core")
-    command.add_argument(
-        "--format",
-        choices=COMPILE_CHECK.names,
-        default="console",
-        metavar="FORMAT",
-        help=f"{', '.join(COMPILE_CHECK.names)} (default: console); sarif: for code scanning",
-    )
+    add_format(command, COMPILE_CHECK.names, "sarif: for code scanning")
 
 
 def _count(text: str) -> int:

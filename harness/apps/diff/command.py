@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
+from harness.cli.options import add_format
 from harness.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--tolerance", type=_share, metavar="SHARE", help="of the largest value; default: by dtype, as in a run"
     )
-    command.add_argument("--format", choices=REVIEW.names, default="console", help="markdown: for a pull request")
+    add_format(command, REVIEW.names, "markdown: for a pull request")
     command.add_argument(
         "--all", dest="every_row", action="store_true", help="every output that differs, on the console"
     )

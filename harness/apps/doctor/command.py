@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
-from harness.cli.options import add_running, add_sides
+from harness.cli.options import add_format, add_running, add_sides
 from harness.cli.terminal import say, shown
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--env", action="append", default=[], metavar="NAME=PYTHON", help="ready-made interpreter")
     add_running(command, "--device", "--jobs")
     command.add_argument("--runtime", choices=RUNTIMES, help="which worker initializes and is timed")
-    command.add_argument("--format", choices=CHECKUP.names, default="console", help="text, or all of it for a program")
+    add_format(command, CHECKUP.names)
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
-from harness.cli.options import add_library, add_policy, add_running, add_sides
+from harness.cli.options import add_format, add_library, add_policy, add_running, add_sides
 from harness.cli.terminal import say, shown, width
 from harness.core.errors import ConfigError
 
@@ -63,7 +63,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     plan.add_argument(
         "--set", dest="assignments", action="append", default=[], metavar="KEY=VALUE", help="a key of [tool.compat]"
     )
-    plan.add_argument("--format", choices=FLEET_PLAN.names, default="text", help="json: the plan itself")
+    add_format(plan, FLEET_PLAN.names, default="text")
     run = actions.add_parser("run", help="run what is not known yet of a plan, or of one machine's part")
     run.add_argument("plan", metavar="PLAN", help="a plan.json, or the folder in which it lies")
     run.add_argument("--shard", default="1/1", metavar="I/N", help="the I-th of N machines' parts")
@@ -95,7 +95,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         action.add_argument("plan", metavar="PLAN", help="a plan.json, or the folder in which it lies")
         if name == "merge":
             action.add_argument("others", nargs="+", metavar="DIR", help="folders of other machines")
-        action.add_argument("--format", choices=FLEET.names, default="text", help="csv: a line per artifact")
+        add_format(action, FLEET.names, "csv: a line per artifact", default="text")
         action.add_argument(
             "--since",
             action="append",

@@ -222,8 +222,9 @@ class _Shard:
         try:
             with self._run_dir(runs, title) as run_dir:
                 self.runs.append(str(run_dir.path))
-                if (run_dir.path / REPORT).is_file():  # ended before its results were kept
-                    report = stored_report(run_dir.path)
+                known = stored_report(run_dir.path) if (run_dir.path / REPORT).is_file() else None
+                if known is not None and not known.judgement.interrupted:  # ended before its results were kept
+                    report = known
                 else:
                     if (run_dir.path / RUN_PLAN).is_file():
                         plan = run_dir.load_plan()

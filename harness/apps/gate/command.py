@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
-from harness.cli.options import add_baseline, add_out, add_policy, add_policy_keys, add_verbose
+from harness.cli.options import add_baseline, add_format, add_out, add_policy, add_policy_keys, add_verbose
 
 if TYPE_CHECKING:
     from harness.project import Project
@@ -32,13 +32,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_policy_keys(command)
     command.add_argument("--waivers", metavar="FILE", help="waivers, in place of golden/waivers.toml")
     add_baseline(command)
-    command.add_argument(
-        "--format",
-        choices=RUN.names,
-        default="console",
-        metavar="FORMAT",
-        help=f"{', '.join(RUN.names)} (default: console), as of report",
-    )
+    add_format(command, RUN.names, "as of report")
     add_verbose(command)
     add_out(command)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
-from harness.cli.options import add_out
+from harness.cli.options import add_format, add_out
 from harness.cli.terminal import say, width
 
 if TYPE_CHECKING:
@@ -34,9 +34,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
     status = actions.add_parser("status", help="verify every record; list records and proposals")
-    status.add_argument(
-        "--format", choices=GOLDEN_STATUS.names, default="console", help="text, or all of it for a program"
-    )
+    add_format(status, GOLDEN_STATUS.names)
     propose = actions.add_parser("propose", help="propose the golden outputs of a run as records")
     propose.add_argument("run", metavar="RUN", help="a finished run or 'last'")
     propose.add_argument("-k", dest="expression", metavar="EXPR", help="models, by parts of names or tags")
@@ -46,7 +44,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     diff.add_argument(
         "--since", metavar="DIR", help="show what is accepted now against a golden folder of an earlier commit"
     )
-    diff.add_argument("--format", choices=REVIEW.names, default="console", help="markdown: for a pull request")
+    add_format(diff, REVIEW.names, "markdown: for a pull request")
     diff.add_argument("--all", dest="every_row", action="store_true", help="every output that differs, on the console")
     accept = actions.add_parser("accept", help="accept proposals")
     accept.add_argument("models", nargs="+", metavar="MODEL", help=NAMES)

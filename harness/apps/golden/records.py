@@ -65,6 +65,8 @@ def propose(project: Project, run_name: str) -> Proposing:
     if plan.golden is not None:
         raise GoldenError(f"{folder.name} was judged by golden records", "propose from a run with the old release")
     report = read_report(project, run_name).report
+    if report.judgement.interrupted:
+        raise GoldenError(f"{folder.name} was interrupted", f"finish it: --resume {folder.name}")
     store, producer = project.golden_store(), report.old.fingerprint
     source = Source(run=folder.name, profile=replace(plan.settings.profile, env={}))
     waiting: list[str] = []

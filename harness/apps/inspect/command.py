@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
-from harness.cli.options import add_library
+from harness.cli.options import add_format, add_library
 from harness.cli.terminal import say, shown
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--new", metavar="RELEASE", help="and in this one; without both only the facts are listed")
     command.add_argument("--env", action="append", default=[], metavar="NAME=PYTHON", help="ready-made interpreter")
     add_library(command)
-    command.add_argument("--format", choices=INSPECTION.names, default="text", help="sarif: for code scanning")
+    add_format(command, INSPECTION.names, "sarif: for code scanning", default="text")
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
+from harness.cli.options import add_format
 from harness.cli.terminal import say, shown
 
 if TYPE_CHECKING:
@@ -51,13 +52,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--image", type=Path, metavar="DIR", help="look for libraries in this unpacked image, not on this machine"
     )
-    command.add_argument(
-        "--format",
-        choices=LINK_CHECK.names,
-        default="console",
-        metavar="FORMAT",
-        help=f"{', '.join(LINK_CHECK.names)} (default: console); sarif: for code scanning",
-    )
+    add_format(command, LINK_CHECK.names, "sarif: for code scanning")
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:

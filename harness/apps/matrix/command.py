@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
-from harness.cli.options import add_models, add_running
+from harness.cli.options import add_format, add_models, add_running
 from harness.cli.terminal import say, shown
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_models(command)
     add_running(command, "--device", "--jobs", "--profile", "--deadline")
     command.add_argument("--fresh", action="store_true", help="ask again what earlier runs with the same --out found")
-    command.add_argument("--format", choices=MATRIX.names, default="console", help="console: the map as text")
+    add_format(command, MATRIX.names)
     command.add_argument("--out", metavar="DIR", help="results that later runs go on with (default: reports/matrix)")
 
 

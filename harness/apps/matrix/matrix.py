@@ -42,7 +42,7 @@ def matrix(
         try:
             result = _asked(plan, named, home, store, project, fresh=fresh)
         except KeyboardInterrupt:
-            project.progress.note("interrupted; finished results are kept, and the same command goes on with them")
+            project.progress.note("finished results are kept, and the same command goes on with them")
             raise
         for name, data in MATRIX.rendered_files(result, Shown(directory=shown_path(store.path))):
             store.write(name, data)

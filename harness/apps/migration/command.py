@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
-from harness.cli.options import add_models, add_running, add_sides, add_verbose
+from harness.cli.options import add_format, add_models, add_running, add_sides, add_verbose
 from harness.cli.terminal import say, shown
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         help="find the smallest part that is not convertible, for one model of each cause, with a reproducer",
     )
     command.add_argument("--fresh", action="store_true", help="ask again what earlier runs with the same --out found")
-    command.add_argument("--format", choices=MIGRATION.names, default="console", help="how the answer is written")
+    add_format(command, MIGRATION.names)
     add_verbose(command)
     command.add_argument("--out", metavar="DIR", help="results that later runs go on with (default: reports/matrix)")
 

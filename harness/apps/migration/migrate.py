@@ -44,7 +44,7 @@ from harness.search.rewrite.conversion import try_rewrites
 from harness.search.unconvertible import with_parts
 from harness.store.run_folder import RunDir
 from harness.verdict.horizon import horizon
-from harness.verdict.inputs import guess_notes, guess_of
+from harness.verdict.inputs import changed_operators, guess_notes, guess_of
 from harness.verdict.migration import OF_COMPAT, causes_of, judge
 
 
@@ -95,7 +95,7 @@ def migrate(
             )
             migration = _run(asked, project, store)
         except KeyboardInterrupt:
-            project.progress.note("interrupted; finished results are kept, and the same command goes on with them")
+            project.progress.note("finished results are kept, and the same command goes on with them")
             raise
         folder = shown_path(store.path)
         for name, data in MIGRATION.rendered_files(migration, Shown(directory=folder)):
@@ -172,6 +172,7 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
                 owner=owners.get(item.model, ""),
                 guessed=guess_of(answered.exports[item.model].artifact),
                 program=effects.shown(Path(item.program.path)) if item.program is not None else "",
+                package=effects.shown(Path(item.compiled.path)) if item.compiled is not None else "",
             )
             for item, model in zip(tried, models, strict=True)
         ]
@@ -184,6 +185,7 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
             releases={release.name: release.fingerprint.torch for release in releases},
             loaders=tuple(loaders),
             packaged=asked.package,
+            package_command="" if asked.package else _command("migrate", asked, project, "--package"),
             models=tuple(models),
             causes=tuple(_with_next(cause, models, asked, project) for cause in causes_of(models)),
             facts=tuple(
@@ -194,6 +196,7 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
             wall_s=(clock.monotonic_ns() - begin_ns) * 1e-9,
             notes=(
                 *([f"packages were not loaded, served or timed in C++: {no_cpp}"] if asked.package and no_cpp else []),
+                *_unshown_changes(models, answered, by_name[asked.old], by_name[loaders[0]]),
                 *_races(tried, models, by_name[loaders[0]]),
                 *plan.notes,
                 *guess_notes({name: export.artifact for name, export in answered.exports.items()}),
@@ -228,6 +231,15 @@ def _command(verb: str, asked: _Asked, project: Project, *more: str) -> str:
     others = [option for option in kept(project.arguments, names, here=here) if not names_a_side(*option)]
     out = ["--out", str(project.reports)] if verb == "migrate" and project.out is not None else []
     return project.command(verb, *sides, *words_of([*files, *others]), *out, *more)
+
+
+def _unshown_changes(models: Sequence[MigratedModel], answered: Answered, old: Release, new: Release) -> Iterator[str]:
+    """Yield which ready models have operators that answer otherwise in the new release, unseen by guessed requests."""
+    pair = old.fingerprint.torch, new.fingerprint.torch
+    for model in models:
+        artifact = answered.exports[model.model].artifact
+        if model.outcome is Migrated.READY and artifact is not None and guess_of(artifact):
+            yield from (f"{model.model}: {item.message}" for item in changed_operators(artifact, pair, draws=False))
 
 
 def _races(tried: Sequence[Tried], models: Sequence[MigratedModel], made_by: Release) -> Iterator[str]:

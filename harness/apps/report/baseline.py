@@ -29,7 +29,13 @@ def read_baseline(project: Project, name: str) -> RunReport:
         data = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"--baseline {name}: {path}: {error.strerror}", f"name a run, or its {REPORT}") from error
-    report = load_report(data, file=str(path))
+    try:
+        report = load_report(data, file=str(path))
+    except RunDirError as error:
+        hint = "copy the report.json of a finished run there again, or leave --baseline out"
+        raise RunDirError(f"--baseline: {error.message}", hint) from error
+    if report.judgement.interrupted:
+        raise RunDirError(f"--baseline: {report.run} was interrupted", "name a finished run")
     if path.name != REPORT:
         return report
     found = with_later(report.explained, kept(path.parent))

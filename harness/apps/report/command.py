@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
-from harness.cli.options import add_baseline, add_out, add_verbose
+from harness.cli.options import add_baseline, add_format, add_out, add_verbose
 from harness.cli.terminal import say, shown
 from harness.core.errors import ConfigError
 
@@ -33,14 +33,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     from harness.report.formats import RUN
 
     command.add_argument("run", metavar="RUN", help="a run's folder or name, or 'last'")
-    command.add_argument(
-        "--format",
-        choices=RUN.names,
-        default="console",
-        metavar="FORMAT",
-        help=f"{', '.join(RUN.names)} (default: console); html: the page; trace: for ui.perfetto.dev; "
-        "github: annotations of a workflow",
-    )
+    add_format(command, RUN.names, "html: the page; trace: for ui.perfetto.dev; github: annotations of a workflow")
     command.add_argument("--matrix", metavar="FILE", help="a matrix.json to show on the HTML page")
     command.add_argument(
         "--page-url", metavar="URL", default="", help="address of the run's report.html, to which a comment links"

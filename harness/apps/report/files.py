@@ -45,6 +45,11 @@ def stored_report(folder: Path, *, program: str = "") -> RunReport:
             raise RunDirError(f"{folder} is a run of {search}, which judges nothing", "name a run of compat")
         raise RunDirError(f"{folder} has no {REPORT}: the run was interrupted", f"finish it: --resume {folder.name}")
     report = at_home(load_report(path.read_bytes(), file=str(path)), program=program, folder=str(folder.absolute()))
+    return with_explanations(report, folder)
+
+
+def with_explanations(report: RunReport, folder: Path) -> RunReport:
+    """Return the report with what searches have found about the run in ``folder`` since."""
     return with_causes(replace(report, explained=with_later(report.explained, kept(folder))))
 
 

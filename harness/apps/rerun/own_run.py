@@ -67,7 +67,7 @@ def own_run(
             yield run_dir, plan, selected
         except KeyboardInterrupt:
             again = project.command(verb, "--resume", str(run_dir.path.absolute()))
-            project.progress.note(f"interrupted; finished probes are kept, go on with: {again}")
+            project.progress.note(f"finished probes are kept, go on with: {again}")
             raise
         except GateError:
             run_dir.discard_if_empty()

@@ -17,7 +17,7 @@ from harness.core.policy import Demand, PolicyReport
 from harness.core.text import first_few
 from harness.core.verdict import PlantedDefectResult, RowVerdict
 from harness.machine.progress import rough_duration
-from harness.probing.facts import Compared, Complete, Decided, Diagnosed, Effects, Provisioned, Started, WithWorker
+from harness.probing.facts import Compared, Complete, Decided, Diagnosed, Effects, Started, WithWorker
 from harness.report.text.so_far import RED, render_so_far
 from harness.serving.scenarios import INITIALIZATIONS, TIMING, Scenario
 from harness.verdict.cells import judge_cells
@@ -26,11 +26,12 @@ from harness.verdict.demands import demands, unmet
 from harness.verdict.latency import judge_common, why_common_is_open
 
 
-def run_demands(rows: Sequence[RowVerdict], facts: Provisioned) -> tuple[Demand, ...]:
+def run_demands(rows: Sequence[RowVerdict], facts: Complete) -> tuple[Demand, ...]:
     """Return what the policy asks of the whole run, and what the run has of it."""
     policies = {row.model: model_policy(facts.plan, row.model) for row in rows}
     untimed = [model.name for model in facts.plan.models if not model.timed]
-    return demands(facts.plan.settings.policy, rows, policies, untimed=untimed)
+    over_budget = {part.scenario for part in facts.not_begun}
+    return demands(facts.plan.settings.policy, rows, policies, untimed=untimed, over_budget=over_budget)
 
 
 def policy_report(facts: Decided) -> PolicyReport:
@@ -59,7 +60,7 @@ def decide_run(facts: Complete, effects: Effects) -> Decided:
         rows,
         planted_defects,
         vacuous=_vacuous(facts),
-        left_out=f"timing ({why})" if (why := why_untimed(facts.plan)) else "",
+        left_out=f"timing ({why})" if (why := why_untimed(facts.plan)) and not facts.interrupted else "",
         planted_defects_required=bool(facts.plan.planted_defects),
         accepted=settings.policy.accepted_mitigations,
         rollback=facts.rollback,
@@ -67,6 +68,7 @@ def decide_run(facts: Complete, effects: Effects) -> Decided:
         findings=() if common is None else (common,),
         severity=settings.policy.severity,
     )
+    judgement = replace(judgement, interrupted=facts.interrupted)
     del effects
     return Decided(**Complete.known(replace(facts, planted_defects=planted_defects)), judgement=judgement)
 
@@ -99,6 +101,7 @@ def _vacuous(facts: Complete) -> str:
     settings = facts.plan.settings
     open_ = why_common_is_open(facts.common, settings.latency, settings.policy) if facts.plan.repeats_common else ""
     reasons: Sequence[tuple[bool, str]] = (
+        (bool(facts.interrupted), interrupted_words(facts)),
         (bool(open_), open_),
         (bool(facts.not_begun), not_begun_words(facts)),
         (bool(idle), f"no model could take part in: {', '.join(idle)}"),
@@ -113,6 +116,10 @@ def _vacuous(facts: Complete) -> str:
         ),
     )
     return next((text for holds, text in reasons if holds), "")
+
+
+def interrupted_words(facts: Complete) -> str:
+    return f"interrupted during {facts.interrupted}: only what ended before is here; --resume goes on with it"
 
 
 def not_begun_words(facts: Diagnosed) -> str:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from harness.apps.doctor.preflight import look, machine_notes, with_machine_changes
 from harness.apps.report.baseline import beside_kept, keep_baseline, read_baseline
-from harness.apps.report.files import Finished, write_reports
-from harness.apps.upgrade.pipeline import run
+from harness.apps.report.files import Finished, with_explanations, write_reports
+from harness.apps.upgrade.pipeline import InterruptedRun, run
 from harness.apps.upgrade.plan import ending_at, make_plan
 from harness.artifacts import fixture_folders
 from harness.config.durations import seconds_of
@@ -18,7 +18,7 @@ from harness.core.plan import Plan
 from harness.core.report import RunReport
 from harness.core.text import first_few
 from harness.machine import clock
-from harness.project import Project
+from harness.project import Project, shown_path
 from harness.report.json.report import dump_report
 from harness.store.run_folder import REPORT, RunDir
 
@@ -109,21 +109,27 @@ def execute(plan: Plan, run_dir: RunDir, project: Project) -> Finished:
         plan = ending_at(plan, project.until)
     plan = replace(plan, budget_s=_budget_s(project))
     before = look(plan, run_dir)
+
+    def finish(report: RunReport) -> Finished:
+        run_dir.write(REPORT, dump_report(report))  # before anything else that may fail
+        report = with_explanations(with_machine_changes(report, before, look(plan, run_dir)), run_dir.path)
+        finished = Finished(report=beside_kept(report, run_dir.path), folder=run_dir.path, project=project.folder)
+        for note in write_reports(finished, run_dir):
+            project.progress.note(note)
+        return finished
+
     try:
-        report = run(plan, run_dir, project)
-    except KeyboardInterrupt:
+        return finish(run(plan, run_dir, project))
+    except KeyboardInterrupt as stop:
         red = project.progress.red_names
         if red:
             project.progress.note(f"red so far: {first_few(red, 10)}")
+        if isinstance(stop, InterruptedRun):
+            finish(stop.report)
+            project.progress.note(f"what is known so far is in {shown_path(run_dir.path)}/")
         again = project.command("compat", "--resume", str(run_dir.path.absolute()))
-        project.progress.note(f"interrupted; finished results are kept, go on with: {again}")
+        project.progress.note(f"finished results are kept, go on with: {again}")
         raise
-    run_dir.write(REPORT, dump_report(report))  # before anything else that may fail
-    report = beside_kept(with_machine_changes(report, before, look(plan, run_dir)), run_dir.path)
-    finished = Finished(report=report, folder=run_dir.path, project=project.folder)
-    for note in write_reports(finished, run_dir):
-        project.progress.note(note)
-    return finished
 
 
 def _budget_s(project: Project) -> float:

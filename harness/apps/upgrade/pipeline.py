@@ -7,13 +7,13 @@ from dataclasses import replace
 from harness.apps.golden.source import records_of
 from harness.apps.upgrade.decide import decide_run, tell_so_far
 from harness.apps.upgrade.expected import tell_expected, tell_predicted
-from harness.apps.upgrade.planted_defects import probe_planted_defects
+from harness.apps.upgrade.planted_defects import beside_planted_defects
 from harness.apps.upgrade.planted_startup_defects import beside_init_planted_defects
 from harness.apps.upgrade.report.make import build_report
 from harness.apps.upgrade.rollback import export_again, judge_rollback_probes, probe_rollbacks
 from harness.apps.upgrade.way_out import take_out
 from harness.checks.hang import watchdog
-from harness.checks.latency.benchmark import benchmark
+from harness.checks.latency.benchmark import benchmark, untimed
 from harness.checks.outputs.compare import compare
 from harness.checks.outputs.findings import differs
 from harness.checks.prediction.stage import predict_loading
@@ -21,6 +21,7 @@ from harness.checks.startup.initialize import initialize_groups, time_initializa
 from harness.checks.startup.native import begin_builds, build_workers
 from harness.core.environment import Environment, EnvSpec, Fingerprint
 from harness.core.plan import Plan
+from harness.core.prediction import RollbackReport
 from harness.core.report import RunReport
 from harness.environments.sides import direction_of
 from harness.machine import clock
@@ -34,8 +35,10 @@ from harness.probing.facts import (
     Diagnosed,
     Effects,
     Inspected,
+    Judged,
     Provisioned,
     Started,
+    TakenOut,
     Timed,
     WithWorker,
 )
@@ -50,51 +53,89 @@ from harness.store.run_folder import RunDir
 from harness.verdict.cells import judge_attributed, judge_cells, without_changed_bytes
 
 
+class InterruptedRun(KeyboardInterrupt):
+    """Raised where a run is interrupted that knows something already; ``report`` has no more than that."""
+
+    def __init__(self, report: RunReport) -> None:
+        self.report = report
+
+
+class _InterruptedAfter(KeyboardInterrupt):
+    def __init__(self, facts: Decided) -> None:
+        self.facts = facts
+
+
 def run(plan: Plan, run_dir: RunDir, project: Project) -> RunReport:
-    """Run ``plan`` in ``run_dir`` and return its report; results that are stored there already are reused."""
+    """Run ``plan`` in ``run_dir`` and return its report; results that are stored there already are reused.
+
+    Raises ``InterruptedRun``: a signal has ended it after models were loaded and called.
+    """
     begin_ns, started_at = clock.monotonic_ns(), clock.utc_now()
     tell_predicted(plan, project.progress)
     with provisioned(plan, sides(plan), run_dir, project) as (effects, first):
-        taken_out = take_out(all_stages(first, effects), effects)
-        project.progress.finish()
-        return build_report(
-            taken_out,
-            effects,
-            started_at=started_at.isoformat(timespec="seconds"),
-            wall_ns=(begin_ns, clock.monotonic_ns()),
-            command=project.command(),
-        )
+
+        def report(facts: TakenOut) -> RunReport:
+            project.progress.finish()
+            return build_report(
+                facts,
+                effects,
+                started_at=started_at.isoformat(timespec="seconds"),
+                wall_ns=(begin_ns, clock.monotonic_ns()),
+                command=project.command(),
+            )
+
+        try:
+            return report(take_out(all_stages(first, effects), effects))
+        except _InterruptedAfter as interrupted:
+            known = Decided.known(interrupted.facts)
+            partial = TakenOut(**known, migration=None, judged_by=tuple(effects.runner.finished))
+            raise InterruptedRun(report(partial)) from None
 
 
 def all_stages(ready: Provisioned, effects: Effects) -> Decided:
-    """Return everything that a run learns, and its decision: each stage takes what the ones before it gave."""
+    """Return everything that a run learns, and its decision: each stage takes what the ones before it gave.
+
+    Raises ``_InterruptedAfter``: a signal came after models were loaded and called.
+    """
     with begin_builds(ready, effects) as builds:
         exported = export_models(ready, effects)
-        answered = probe_old_release(exported, effects)
-        planted_defects = probe_planted_defects(answered, effects)
-        probed = probe_alone(answered, effects)
+        answered = probe_old_release(exported, effects, repeats=1)
+        probed, planted_defects = beside_planted_defects(probe_alone, answered, effects)
         loader_notes = look_at_loaders(probed, effects)
         inspected = predict_loading(export_again(probed, effects), effects)
         inspected = probe_rollbacks(inspected, probed, effects)
         with_worker = build_workers(probed, effects, inspected.predictions, builds)
-    tell_expected(with_worker, effects)
-    started, more_planted_defects = beside_init_planted_defects(initialize_groups, with_worker, effects)
-    compared = compare(started, effects, differs)
-    tell_so_far(compared, (*planted_defects, *more_planted_defects), effects)
-    startup_timed = time_initialization(compared, effects)
-    timed = benchmark(startup_timed, effects)
-    judged = judge_cells(timed, effects)
-    attributed = judge_attributed(attribute_failures(judged, effects), effects)
-    mitigated = mitigate(attributed, effects)
-    diagnosed = explain(mitigated, effects)
-    rollback = judge_rollback_probes(inspected, answered, effects)
-    complete = Complete(
-        **{**Inspected.known(inspected), **Diagnosed.known(diagnosed)},
-        planted_defects=(*planted_defects, *more_planted_defects),
-        rollback=rollback,
-        loader_notes=loader_notes,
-    )
-    return decide_run(without_changed_bytes(complete, effects), effects)
+
+    def decided(facts: Diagnosed, rollback: RollbackReport | None, interrupted: str = "") -> Decided:
+        complete = Complete(
+            **{**Inspected.known(inspected), **Diagnosed.known(facts)},
+            planted_defects=planted_defects,
+            rollback=rollback,
+            loader_notes=loader_notes,
+            interrupted=interrupted,
+        )
+        return decide_run(without_changed_bytes(complete, effects), effects)
+
+    during, compared, judged = "the initialization of server groups", None, None
+    try:
+        tell_expected(with_worker, effects)
+        started, more_planted_defects = beside_init_planted_defects(initialize_groups, with_worker, effects)
+        planted_defects = (*planted_defects, *more_planted_defects)
+        compared = compare(started, effects, differs)
+        tell_so_far(compared, planted_defects, effects)
+        during = "timing"
+        judged = judge_cells(benchmark(time_initialization(compared, effects), effects), effects)
+        during = "the search for what is behind red cells"
+        attributed = judge_attributed(attribute_failures(judged, effects), effects)
+        diagnosed = explain(mitigate(attributed, effects), effects)
+        rollback = judge_rollback_probes(inspected, answered, effects)
+    except KeyboardInterrupt as stop:
+        if judged is None:
+            none_started = Started(**WithWorker.known(with_worker), group_runs=(), initialized={})
+            judged = judge_cells(untimed(compared or compare(none_started, effects, differs)), effects)
+        searched = Diagnosed(**Judged.known(judged), attributions={}, mitigations={}, explained=(), unexplained=())
+        raise _InterruptedAfter(decided(searched, None, during)) from stop
+    return decided(diagnosed, rollback)
 
 
 def judge(
@@ -106,7 +147,7 @@ def judge(
 ) -> Attributed:
     """Return the verdicts that a search begins with: no planted defects, no rollback, and nothing is searched yet."""
     exported = export_models(ready, effects)
-    answered = probe_old_release(exported, effects)
+    answered = probe_old_release(exported, effects, repeats=1)
     probed = probe_alone(answered, effects)
     with_worker = build_workers(probed, effects)
     started = initialize(with_worker, effects)

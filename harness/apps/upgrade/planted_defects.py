@@ -1,6 +1,6 @@
-"""Probes the planted defects before anything else: a gate that misses them may not judge."""
+"""Probes the planted defects: a gate that misses them may not judge."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from harness.checks.outputs.compare import compare_answers
@@ -12,12 +12,15 @@ from harness.core.plan import Cell
 from harness.core.verdict import CellVerdict, Finding, PlantedDefectResult
 from harness.machine import pool
 from harness.probing.alone import probe_model
-from harness.probing.facts import Answered, Effects, Provisioned, Timed
+from harness.probing.facts import Answered, Effects, Probed, Provisioned, Timed
 from harness.probing.requests import with_own_loading
 from harness.probing.verification import legible_outputs
 from harness.serving.scenarios import INITIALIZATIONS
 from harness.verdict.cell import judge_alone
 from harness.verdict.latency import judge_latency
+
+BESIDE = 3
+"""Planted defects at a time, beside the probes of models."""
 
 
 def judge_planted_defect(declaration: ModelDeclaration, verdict: CellVerdict) -> PlantedDefectResult:
@@ -57,21 +60,26 @@ def _messages(verdict: CellVerdict) -> str:
     return f"({messages[0]})" if messages else ""
 
 
+def beside_planted_defects(
+    probe: Callable[[Answered, Effects], Probed], facts: Answered, effects: Effects
+) -> tuple[Probed, tuple[PlantedDefectResult, ...]]:
+    """Return what ``probe`` does, and the planted defects that a probe alone can decide: hangs only wait meanwhile."""
+    return pool.both(lambda: probe(facts, effects), lambda: probe_planted_defects(facts, effects))
+
+
 def probe_planted_defects(facts: Answered, effects: Effects) -> tuple[PlantedDefectResult, ...]:
     """Return a ``PlantedDefectResult`` for each defect and twin that a probe alone can decide."""
     elsewhere = timed_names(facts) | initialized_names(facts)
     declarations = [declaration for declaration in facts.plan.planted_defects if declaration.name not in elsewhere]
-    effects.progress.stage("planted defects: does the gate see planted defects?", len(declarations))
 
     def probe(declaration: ModelDeclaration) -> PlantedDefectResult:
         verdict = _verdict(declaration, facts, effects)
         judge = judge_twin if declaration.planted_defect is None else judge_planted_defect
-        effects.progress.step(declaration.name)
         return judge(declaration, verdict)
 
     # Hangs first: they only wait for their deadline, while the others work.
     declarations.sort(key=lambda item: item.planted_defect is None or item.planted_defect.deadline_s is None)
-    results = pool.each(probe, declarations, jobs=facts.plan.settings.jobs + 2)
+    results = pool.each(probe, declarations, jobs=BESIDE)
     note_missed(results, effects)
     return tuple(results)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.apps.gate.gate import with_cause
 from harness.apps.report.files import read_report
-from harness.config.policy import Tagged
+from harness.config.policy import IN_CONFIG, Tagged
 from harness.config.selection import parse_expression
 from harness.core.errors import ConfigError, SelectionError
 from harness.core.outcome import Status
@@ -70,7 +70,7 @@ def add(
     """Write a waiver for each model and kind of finding that fails the cells named; return what was written."""
     finished = read_report(project, run_name)
     project = project.of_run(finished.folder)
-    ids: tuple[str, ...] = ()
+    source, ids = finished.report.policy.source, tuple[str, ...]()
     if which.cause is not None:
         finished, cause = with_cause(finished, project, which.cause, run_name)
         ids = cause.cells
@@ -104,14 +104,23 @@ def add(
         return with_waivers(text or NEW_FILE, wanted, file=file)
 
     waivers_file.change(path, edit)
-    source = report.policy.source
     return WaiverReport(
         file=file,
         uses=waiver_uses(cells, wanted, ran, today),
         project=project,
         run=shown_path(finished.folder),
-        policy=source if Path(source).is_file() else "",
+        policy=_policy_file(source, project),
     )
+
+
+def _policy_file(source: str, project: Project) -> str:
+    """Return the file of a run's policy as it is typed here: as the run had it, in its project, else as it was named.
+
+    That one does not lie here, and a command with it says so; without it another policy would judge the run.
+    """
+    if source == IN_CONFIG:
+        return ""
+    return next((shown_path(path) for path in (Path(source), project.folder / source) if path.is_file()), source)
 
 
 def _not_yet(

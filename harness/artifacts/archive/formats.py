@@ -135,7 +135,10 @@ FORMATS: Mapping[ArchiveFormat, tuple[str, str]] = {
         "web page",
         "a login or an error was downloaded in place of the file: get it again",
     ),
-    ArchiveFormat.TEXT: ("text file", "name the model itself"),
+    ArchiveFormat.TEXT: (
+        "text file",
+        "a model is a zip archive, as torch.jit.save writes it: name that, or copy it here again",
+    ),
     ArchiveFormat.OTHER_ZIP: ("zip archive without a model of torch", "name the model in it"),
     ArchiveFormat.EMPTY: ("empty file", "copy it again"),
     ArchiveFormat.UNKNOWN: ("file of an unknown kind", "check where it came from"),

@@ -11,6 +11,7 @@ from harness.core.comparison import OutputComparison
 from harness.core.models import ModelDeclaration
 from harness.core.probe import ProbeResult
 from harness.probing.facts import Compared, Effects, OldAnswers, Probed, Provisioned, Started
+from harness.probing.old_answers import repeat_old_answers
 from harness.probing.verification import legible_outputs
 
 Differs = Callable[[OutputComparison | None], bool]
@@ -18,20 +19,47 @@ Differs = Callable[[OutputComparison | None], bool]
 
 
 def compare(facts: Started, effects: Effects, differs: Differs) -> Compared:
-    """Return the facts with an ``OutputComparison`` per (model, scenario) that answered and has a golden."""
-    effects.progress.stage("compare", len(facts.alone))
-    comparisons: dict[tuple[str, str], OutputComparison] = {}
-    for name, probe in facts.alone.items():
-        comparison = compare_alone(name, probe, facts.baselines.get(name), facts)
-        if comparison is not None:
-            comparisons[name, "alone"] = comparison
-        effects.progress.step(name)
-    for (name, scenario), item in facts.initialized.items():
-        as_alone = comparisons.get((name, "alone"))
-        comparison = otherwise_than_alone(name, scenario, item.new.answers, as_alone, facts, differs=differs)
-        if comparison is not None:
-            comparisons[name, scenario] = comparison
+    """Return the facts with an ``OutputComparison`` per (model, scenario) that answered and has a golden.
+
+    Where something was not answered bit for bit, or failed, the old release is asked for its noise first.
+    """
+    effects.progress.stage("compare")
+    comparisons = dict(_compared(facts.alone, facts, differs))
+    doubtful = [name for name in facts.alone if _wants_noise(name, comparisons, facts)]
+    if doubtful:
+        known = repeat_old_answers(doubtful, facts, effects)
+        facts = replace(facts, baselines={**facts.baselines, **known})
+        comparisons.update(_compared(doubtful, facts, differs))
     return _asked_of_the_old_release(Compared(**Started.known(facts), comparisons=comparisons), differs)
+
+
+def _compared(
+    names: Collection[str], facts: Started, differs: Differs
+) -> Iterator[tuple[tuple[str, str], OutputComparison]]:
+    for name in names:
+        as_alone = compare_alone(name, facts.alone[name], facts.baselines.get(name), facts)
+        if as_alone is not None:
+            yield (name, "alone"), as_alone
+        for (model, scenario), item in facts.initialized.items():
+            if model == name:
+                answers = item.new.answers
+                comparison = otherwise_than_alone(name, scenario, answers, as_alone, facts, differs=differs)
+                if comparison is not None:
+                    yield (name, scenario), comparison
+
+
+def _wants_noise(name: str, comparisons: Mapping[tuple[str, str], OutputComparison], facts: Started) -> bool:
+    """Whether the old release has been asked once about a model, and more of it is needed to judge the model."""
+    baseline = facts.baselines.get(name)
+    if baseline is None or not 0 < len(baseline.results) < facts.plan.settings.repeats:
+        return False
+    if facts.alone[name].models[0].failed or (name, "alone") not in comparisons:
+        return True
+    started = [item for (model, _), item in facts.initialized.items() if model == name]
+    sides = [side for item in started for side in (item.new, item.old) if side is not None]
+    if any(side.failures or side.served_otherwise for side in sides):
+        return True
+    return not all(comparison.is_exact for (model, _), comparison in comparisons.items() if model == name)
 
 
 def compare_alone(

@@ -12,7 +12,7 @@ from harness.core.comparison import CallComparison, OutputComparison, TensorMetr
 from harness.core.findings import NAN_APPEARED, NAN_GONE, SEVERITY, Severity, status_of
 from harness.core.outcome import Status
 from harness.core.text import first_few
-from harness.core.verdict import Finding
+from harness.core.verdict import Beyond, Finding
 
 IN_PLACE = "inputs left as they were"
 ANY_ORDER = "rows in any order"
@@ -269,12 +269,13 @@ def error_of(tensor: TensorMetrics) -> float:
     return tensor.max_abs / tensor.scale if tensor.scale else math.inf
 
 
-def beyond_tolerance(comparison: OutputComparison) -> float | None:
-    """Return the largest failing difference in tolerances; None where none fails or no tolerance would accept it."""
+def beyond_tolerance(comparison: OutputComparison) -> Beyond | None:
+    """Return the failing difference of most tolerances; None where none fails or no tolerance would accept it."""
     failing = [tensor for tensor in comparison.tensors if not deciding_rule(tensor)[1]]
     if any(deciding_rule(tensor)[0] == PLACEMENT or not tensor.tolerance_abs for tensor in failing):
         return None
-    return max((tensor.max_abs / tensor.tolerance_abs for tensor in failing), default=None)
+    differences = (Beyond(value=item.max_abs, allowed=item.tolerance_abs, is_ratio=False) for item in failing)
+    return max(differences, key=lambda item: item.factor, default=None)
 
 
 def is_closer(tensor: TensorMetrics) -> bool:

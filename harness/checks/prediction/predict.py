@@ -4,7 +4,9 @@ A stop is claimed only where the release's own registry refuses a call whatever 
 "will load" only where nothing is in doubt.
 """
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from harness.artifacts.archive.reading import META
 from harness.checks.prediction.operator_libraries import how_to_give
@@ -16,9 +18,11 @@ from harness.core.archive import (
     ArchiveFacts,
     ArchiveFormat,
     ArchiveProblem,
+    CodePlace,
     OperatorRegistry,
     OperatorUse,
     Processor,
+    Reach,
     Schema,
 )
 from harness.core.prediction import (
@@ -40,6 +44,8 @@ TORCHS_CLASSES = frozenset(("quantized", "rnn", "xnnpack", "sparse", "mkldnn", "
 DIRECTIONS = {"old": "forward", "new": "backward"}
 OLDEST_VERSION = 1
 """``kMinSupportedFileFormatVersion`` in torch's caffe2/serialize/versions.h, the same in every release."""
+ANYWHERE = CodePlace(member="", line=0, function="")
+"""Of a call whose place does not matter."""
 UNREAD = frozenset(("packing_refused", "stray_first_member"))
 """Kinds of problems with which nothing is read of an archive."""
 CERTAIN: Mapping[str, tuple[Weight, str, str]] = {
@@ -154,7 +160,8 @@ def _findings(
             what_to_do="export in a release that writes an older version",
         )
     for use in facts.operators:
-        yield from _judge_use(use, target, other, version)
+        for finding in _judged(replace(use, place=ANYWHERE, count=1, reach=Reach.STRAIGHT), target, other, version):
+            yield replace(finding, place=use.place, count=use.count, reach=use.reach)
         if use.name in TOUCHES_FILES:
             does = "writes" if use.name == "aten::save" else "maps and, where its code says so, writes"
             yield _about(use, "touches_files", Weight.WARNING, f"it {does} a file of its own choice when it is called")
@@ -179,6 +186,14 @@ def _findings(
 def _operator_version(facts: ArchiveFacts) -> int | None:
     text = facts.operator_version if facts.operator_version is not None else facts.archive_version
     return int(text) if text is not None and text.isdecimal() and len(text) < 9 else None
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _judged(
+    call: OperatorUse, target: OperatorRegistry, other: OperatorRegistry | None, version: int | None
+) -> tuple[StaticFinding, ...]:
+    """Return the findings about a call wherever it stands: models of a fleet call operators in the same few ways."""
+    return tuple(_judge_use(call, target, other, version))
 
 
 def _judge_use(

@@ -7,10 +7,10 @@ from harness.report.backends.markdown import render_markdown
 from harness.report.document import Cell, Document, Fact, Part, Row, Table, Verdict, place
 from harness.report.documents.screen import news_parts
 from harness.report.excess import by_excess
-from harness.report.words.phrases import factor_words, shorten
+from harness.report.words.phrases import beyond_words, shorten
 from harness.report.words.red_cells import run_directory
 from harness.report.words.summary import count_words, decision_words, headline, pair_words, reason_words
-from harness.report.words.to_upgrade import expectation, steps
+from harness.report.words.to_upgrade import expectation, rewritten_files, steps
 
 MARK = "<!-- torchscript-gate -->"
 """First line: by it a bot finds its comment again and replaces it."""
@@ -32,7 +32,7 @@ def render_comment(report: RunReport, *, directory: str = "", page: str = "") ->
             cells=(
                 Cell(shorten(cause.title, _TEXT_LIMIT), link=page and f"{page}#cause-{at}"),
                 Cell(f"{len(cause.models)}: {_listed(cause.models)}", link=page and f"{page}#{place(cause.cells[0])}"),
-                factor_words(cause.excess) if cause.excess is not None else "",
+                beyond_words(cause.beyond) if cause.beyond is not None else "",
                 to_do.get(at, shorten(cause.fix, _TEXT_LIMIT)),
             )
         )
@@ -43,6 +43,7 @@ def render_comment(report: RunReport, *, directory: str = "", page: str = "") ->
     heads = ("cause", "models", "over the limit", "to upgrade" if to_do else "fix")
     table = [Table(heads=heads, rows=tuple(rows), numbers=(2,))] if rows else []
     then = [Fact("then", expectation(report).removeprefix("then "))] if expectation(report) else []
+    then += [Fact("price", shorten(text, _REASON_LIMIT)) for text in rewritten_files(report)[:1]]
     news = [
         Fact(
             f"{len(part.blocks)} {part.title}",

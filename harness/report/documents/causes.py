@@ -18,7 +18,7 @@ from harness.report.document import (
     commands,
     placed,
 )
-from harness.report.words.phrases import factor_words, path_in_run, shorten
+from harness.report.words.phrases import beyond_words, path_in_run, shorten
 from harness.serving.settings.paste_lines import CPP, ENVIRONMENT, PYTHON, TRITON
 from harness.verdict.counting import cause_word
 
@@ -81,7 +81,7 @@ def cause_part(
     many += f", {counted(programs, 'program')}" if programs else ""
     evidence = [(label, text) for label, text in cause.evidence if text and text != cause.title]
     named = [("models", models_words(cause))] if not alone or len(cause.cells) > 1 else []
-    excess = [("excess", f"{factor_words(cause.excess)} its limit")] if cause.excess is not None else []
+    excess = [("excess", beyond_words(cause.beyond))] if cause.beyond is not None else []
     lines = [
         *(Fact(label, text, words) for label, text in named),
         *before,

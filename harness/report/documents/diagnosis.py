@@ -26,6 +26,7 @@ from harness.core.verdict import Mitigation
 from harness.report.document import ALWAYS, GOOD, Block, Document, Fact, Part, Row, Table, Verdict, facts
 from harness.report.documents.causes import WAYS
 from harness.serving.settings.paste_lines import ENVIRONMENT
+from harness.verdict.mitigation import fix_of_rewrite, price_words
 
 Lines = Iterator[tuple[str, str]]
 MOST_NAMED, MOST_SUSPECTS = 5, 5
@@ -232,7 +233,7 @@ def rewrite_lines(rewrites: Sequence[Rewritten], *, old: str, new: str, director
             yield "", item.note
             continue
         yield "patched", _within(item.artifact, directory)
-        cost = "" if item.steady is None else f"steady latency {item.steady.words} against {old}"
+        cost = "" if item.steady is None else f"{price_words(fix_of_rewrite(item))} against {old}"
         if told_in_full:
             yield "", cost or "what it costs is not known"
             continue

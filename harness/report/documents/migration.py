@@ -44,6 +44,7 @@ DECISION = {ExitCode.COMPATIBLE: GOOD, ExitCode.INCOMPATIBLE: BAD, ExitCode.INCO
 PACKAGE_HEADS = ("package", "in C++", "served", "steady")
 # Programs whose place is named where there is little room; every one is in the markdown and on the page.
 NAMED = 5
+HEADER = "torch/csrc/inductor/aoti_package/model_package_loader.h"
 # In the table of a run, where it is narrow.
 SHORT = {
     Migrated.READY: "ready",
@@ -115,6 +116,7 @@ def _head(migration: Migration, directory: str) -> Iterator[Fact]:
     for at, program in enumerate(filter(None, programs)):
         place = placed(USUAL, at) if at < NAMED else DETAIL
         yield Fact("program", path_in_run(directory or ".", program), place, "path")
+    yield from _loading(migration, directory)
     sizes = [step.size_bytes for model in migration.models for step in model.steps if step.name == "package"]
     written = sum(n_bytes for n_bytes in sizes if n_bytes is not None)
     if written:
@@ -123,6 +125,21 @@ def _head(migration: Migration, directory: str) -> Iterator[Fact]:
     yield Fact("results", known, FIRST)
     if directory:
         yield Fact("reports", f"{directory}/migration.html", form="path")
+
+
+def _loading(migration: Migration, directory: str) -> Iterator[Fact]:
+    """Yield the lines that load the first program that is ready, and its package."""
+    ready = next((model for model in migration.models if model.outcome is Migrated.READY and model.program), None)
+    if ready is None:
+        return
+    program, package = (path_in_run(directory or ".", path) for path in (ready.program, ready.package))
+    yield Fact("Python", f"module = torch.export.load({program!r}).module(); module(*inputs)", USUAL, "command")
+    if ready.package:
+        loader = f'torch::inductor::AOTIModelPackageLoader loader("{package}"); auto outputs = loader.run(inputs);'
+        yield Fact("C++", f"{loader} // <{HEADER}>", USUAL, "command")
+    elif migration.package_command:
+        yield Fact("C++", "no .pt2 loads there, but a package of AOTInductor does; this compiles them", USUAL)
+        yield Fact("next", migration.package_command, USUAL, "command")
 
 
 def _named(name: str, migration: Migration) -> str:

@@ -33,11 +33,12 @@ from harness.report.document import (
 from harness.report.documents.causes import cause_tone, tone
 from harness.report.excess import ModelExcess
 from harness.report.text.table import TableRow, timed_of
-from harness.report.words.phrases import NO_REASON, NOT_MEASURED, factor_words, phrase, scenario_words, shorten, size
+from harness.report.words.phrases import NO_REASON, NOT_MEASURED, beyond_words, phrase, scenario_words, shorten, size
 from harness.report.words.quantities import COLUMNS, QuantityRow, limits_of
 from harness.report.words.red_cells import RedCell
 from harness.verdict.commands import is_red, rerun_command
 from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word
+from harness.verdict.mitigation import provenance_words
 
 FOLDED = ("threads", "frames")
 """Labels of a story that are long and read last."""
@@ -76,7 +77,7 @@ def _model(report: RunReport, item: ModelExcess, red: Mapping[str, RedCell], tru
     row, model = item.row, item.row.facts
     reason = row.verdict.reason if row.verdict is not None else ""
     if not reason and item.over:
-        reason = f"{item.over[0].words}, {factor_words(item.over[0].factor)} the limit {item.over[0].limit}"
+        reason = f"{item.over[0].words}, {beyond_words(item.over[0].beyond)}"
     blocks: list[Block] = [*facts(_facts(model, trust), details)] if model is not None else []
     blocks += _stages(report, row.cells, red, details)
     blocks += _mitigations(row, details)
@@ -114,6 +115,7 @@ def _facts(model: ModelReport, trust: Trust | None) -> Iterator[tuple[str, str]]
         by = f" by {trust.by}" if trust.by else ""
         yield "golden record", f"{trust.release}, accepted {trust.accepted.isoformat()}{by}: {trust.reason}"
     yield "guessed inputs", model.guessed
+    yield "file", provenance_words(model.provenance) if model.provenance is not None else ""
 
 
 def _stages(

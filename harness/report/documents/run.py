@@ -88,8 +88,8 @@ from harness.report.words.summary import (
     title_words,
     torch_words,
 )
-from harness.report.words.to_upgrade import expectation, steps
-from harness.verdict.commands import is_red, report_command
+from harness.report.words.to_upgrade import expectation, rewritten_files, steps
+from harness.verdict.commands import is_red, price_command, report_command
 from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word, counts_of
 
 SIGNS = "x: new time / old time; ?: could not tell whether within the limit; -: not measured"
@@ -127,7 +127,7 @@ def run_document(
         Part(title="", blocks=tuple(_head(report, where))),
         causes_section(
             [
-                _cause(report, cause, at, red, where, stepped=bool(to_do.blocks))
+                _cause(report, cause, at, red, where, stepped=bool(steps(report, where)))
                 for at, cause in enumerate(report.causes)
             ],
             nothing=_nothing(report, models),
@@ -224,6 +224,10 @@ def _steps(report: RunReport, where: str) -> Part:
     rest = len(to_do) - STEPS_SHOWN
     words = joined(f"and {counted(rest, 'more step')}, each with its cause" if rest > 0 else "", expectation(report))
     blocks += [Fact("", words, FIRST)] if words else []
+    files = rewritten_files(report)
+    more = [f"and {counted(len(files) - STEPS_SHOWN, 'more rewritten file')}"] if len(files) > STEPS_SHOWN else []
+    blocks += [Fact("", text, FIRST) for text in (*files[:STEPS_SHOWN], *more)]
+    blocks += commands([("measure", price_command(report) if files else "")], FIRST)
     return Part(title="To upgrade", id="to-upgrade", kind="steps", blocks=tuple(blocks))
 
 

@@ -14,7 +14,7 @@ from harness.report.documents.migration import run_migration_words
 from harness.report.documents.waivers import is_soon, waiver_tone
 from harness.report.excess import ModelExcess, slow_starts, start_words, steady_calls
 from harness.report.text.table import TableRow, not_measured, table_rows, timed_of
-from harness.report.words.phrases import factor_words, percent
+from harness.report.words.phrases import beyond_words, percent
 from harness.report.words.summary import common_words, difference_words, run_words, time_words
 
 SHOWN, OF_ONE_CAUSE, NOTES_SHOWN, KNOWN_SHOWN, REVISION = 5, 2, 2, 3, 10
@@ -82,7 +82,7 @@ def _worst(report: RunReport, models: Sequence[ModelExcess]) -> Part:
                 id=anchor(item.row.model),
                 word=most.standing,
                 tone=BAD if most.fails else OPEN,
-                detail=factor_words(most.factor),
+                detail=beyond_words(most.beyond, brief=True),
                 brief=f"{most.standing}: {most.words}{f', limit {most.limit}' if most.limit else ''}",
                 blocks=(Fact(f"{share:.1f}", "%"),),
             )

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from harness.core.archive import Reach
 from harness.core.errors import ExitCode
-from harness.core.measurement import FACTORS_FROM, signed_percent
+from harness.core.measurement import FACTORS_FROM, limit_words, signed_percent
 from harness.core.outcome import Decision, Outcome, Status
 from harness.core.prediction import StaticFinding
 from harness.core.text import joined, prose
-from harness.core.verdict import Finding, Judgement
+from harness.core.verdict import Beyond, Finding, Judgement
 from harness.serving.scenarios import INITIALIZATIONS
 from harness.verdict.decide import GREEN
 
@@ -179,13 +179,18 @@ def percent(ratio: float) -> str:
     return times(ratio) if math.isnan(ratio) or ratio >= FACTORS_FROM else f"{signed_percent(ratio)} %"
 
 
-def factor_words(factor: float | None) -> str:
-    """Return how far something is over its limit: ``6.3x``, ``9,980x``; ``no limit`` where there is none to exceed."""
-    if factor is None:
+def beyond_words(beyond: Beyond | None, *, brief: bool = False) -> str:
+    """Return a value and its limit: ``+28.3 % where +5 % is allowed``, ``off by 0.31 where 3e-05 is allowed``.
+
+    ``brief``: ``+28.3 % (limit +5 %)``; ``no limit`` where there is none to exceed.
+    """
+    if beyond is None:
         return "no limit"
-    if factor >= 1e6:
-        return "over 1,000,000x"
-    return f"{factor:.1f}x" if factor < 100 else f"{float(f'{factor:.3g}'):,.0f}x"
+    value = percent(beyond.value) if beyond.is_ratio else f"{beyond.value:.2g}"
+    limit = limit_words(beyond.allowed) if beyond.is_ratio else f"{beyond.allowed:.2g}"
+    if brief:
+        return f"{value} (limit {limit})"
+    return f"{'' if beyond.is_ratio else 'off by '}{value} where {limit} is allowed"
 
 
 def phrase(finding: Finding) -> str:

@@ -3,11 +3,11 @@
 from harness.core.errors import ExitCode
 from harness.core.outcome import Decision, Status
 from harness.core.report import RunReport, SideReport
-from harness.core.text import counted
+from harness.core.text import counted, joined
 from harness.core.verdict import Mitigation, PlantedDefectResult
 from harness.report.text.table import table_rows
 from harness.report.words.phrases import NO_REASON, but_of, exit_words, seconds
-from harness.report.words.to_upgrade import is_dear
+from harness.report.words.to_upgrade import dear_words, upgradable_after
 from harness.verdict.counting import counts_of
 
 _REVISION = 10
@@ -133,13 +133,11 @@ def reason_words(report: RunReport) -> str:
         return reason
     models = {model for cause in causes for model in cause.models}
     verified = sum(cause.fix_verified for cause in causes)
+    after = upgradable_after(report)
     which = f", {verified} of them" if verified < len(causes) else ", each" if verified > 1 else ""
-    dear = sum(is_dear(cause.remedy, report) for cause in causes if cause.remedy is not None)
-    how_many = "all" if dear == verified else "one" if dear == 1 else f"{dear}"
-    beyond = f", {how_many} of them beyond the latency limit" if verified > 1 else " beyond the latency limit"
-    fixes = f"{which} with a verified fix{beyond if dear else ''}" if verified else ""
+    fixes = f"{which} with a verified fix{dear_words(report)}" if verified and not after else ""
     fails = f"{len(models)} of {counted(len(report.models), 'model')} {'fails' if len(models) == 1 else 'fail'}"
-    return f"{fails}, {counted(len(causes), 'cause')}{fixes}; {reason}"
+    return joined(after, f"{fails}, {counted(len(causes), 'cause')}{fixes}", reason)
 
 
 def but_words(report: RunReport) -> str:
@@ -153,7 +151,8 @@ def decision_words(report: RunReport) -> str:
     code = judgement.exit_code
     if judgement.decision is Decision.OK_WITH_MITIGATION and code == ExitCode.INCOMPATIBLE:
         return f"exit code {code} until the policy accepts the mitigation"
-    return f"exit code {code}: {exit_words(code)}"
+    during = f"; interrupted during {judgement.interrupted}" if judgement.interrupted else ""
+    return f"exit code {code}: {exit_words(code)}{during}"
 
 
 def mitigations(report: RunReport) -> tuple[Mitigation, ...]:

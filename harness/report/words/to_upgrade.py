@@ -11,7 +11,7 @@ from harness.core.text import counted, first_few, joined
 from harness.core.verdict import Cause, Fix
 from harness.report.words.phrases import path_in_run, shorten
 from harness.verdict.causes import ANSWERS
-from harness.verdict.mitigation import conditions, price_words
+from harness.verdict.mitigation import conditions, price_words, provenance_words
 
 NAMED = 2
 BLOCKING = (Status.FAIL, Status.XPASS)
@@ -54,11 +54,36 @@ def expectation(report: RunReport) -> str:
     files = all(remedy.rewrites for remedy in remedies)
     decision = Decision.UPGRADE_OK if files else Decision.OK_WITH_MITIGATION
     unseen = (
-        "; the price above is of old against new: both releases run the new file then"
+        "; the price above is in none of its latencies, as both releases call the new file then"
         if any(is_dear(remedy, report) for remedy in remedies if remedy.rewrites)
         else ""
     )
     return f"then {decision.value} is expected: a run with {'these files' if files else 'these fixes'} says so{unseen}"
+
+
+def upgradable_after(report: RunReport) -> str:
+    """Return what all steps come to: ``upgradable after 2 file swaps and 1 setting``; empty as ``expectation`` is."""
+    if not expectation(report):
+        return ""
+    remedies = [(cause, cause.remedy) for cause in report.causes if cause.status in BLOCKING and cause.remedy]
+    files = sum(max(1, len(cause.deploy)) for cause, fix in remedies if fix.rewrites)
+    settings = len({fix.name for _, fix in remedies if not fix.rewrites})
+    what = [counted(number, noun) for number, noun in ((files, "file swap"), (settings, "setting")) if number]
+    return f"upgradable after {' and '.join(what)}{dear_words(report)}"
+
+
+def dear_words(report: RunReport) -> str:
+    """Return how many fixes of causes cost more than the limit, as the end of a sentence about them; or nothing."""
+    fixes = [cause.remedy for cause in report.causes if cause.status in BLOCKING and cause.remedy is not None]
+    dear = sum(is_dear(fix, report) for fix in fixes)
+    how_many = "" if len(fixes) == 1 else ", all" if dear == len(fixes) else f", {dear} of them"
+    return f"{how_many} beyond the latency limit" if dear else ""
+
+
+def rewritten_files(report: RunReport) -> tuple[str, ...]:
+    """Return what each file is that a search has rewritten; ``price_command`` measures its price."""
+    known = [(model.model, model.provenance) for model in report.models if model.provenance is not None]
+    return tuple(f"{name}: its file is {provenance_words(provenance)}" for name, provenance in known)
 
 
 def is_dear(fix: Fix, report: RunReport) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from harness.checks.latency.benchmark import Time, contest, measured_round, order_deadline_s, placed, timed_runtime
 from harness.checks.latency.limits import NOT_REGRESSED, REGRESSED, classify
@@ -46,6 +47,12 @@ class Bill:
     @property
     def steady(self) -> RatioEstimate | None:
         return self.measured.steady if self.measured is not None else None
+
+    @property
+    def priced(self) -> dict[str, Any]:
+        """The fields of a ``Mitigation`` that say what it costs."""
+        call_s = self.measured.call_s if self.measured is not None else None
+        return {"prices": self.prices, "price": self.steady, "call_s": call_s}
 
 
 def answers_unmitigated(model: str, facts: Probed) -> bool:

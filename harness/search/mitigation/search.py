@@ -222,8 +222,7 @@ class _Sets:
                 mitigates=not why,
                 untestable=undecided or bill.problem == NOT_TIMED,
                 unaffected=bool(why) and _is_no_quicker(bill),
-                prices=bill.prices,
-                price=bill.steady,
+                **bill.priced,
                 note=why or before.note,
             )
         return timed
@@ -295,9 +294,7 @@ def _with_bill(mitigation: Mitigation, bill: Bill) -> Mitigation:
         return replace(mitigation, mitigates=False, paste={}, note=bill.problem)
     if bill.problem == NOT_TIMED and mitigation.prices:  # by the screening of a slow cell
         return mitigation
-    return replace(
-        mitigation, prices=bill.prices, price=bill.steady, note="; ".join(filter(None, [mitigation.note, bill.problem]))
-    )
+    return replace(mitigation, **bill.priced, note="; ".join(filter(None, [mitigation.note, bill.problem])))
 
 
 def _cost(mitigation: Mitigation) -> tuple[bool, tuple[float, ...], int]:

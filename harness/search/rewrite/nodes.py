@@ -10,6 +10,7 @@ from harness.core.measurement import LatencyMeasurement
 from harness.core.models import Artifact
 from harness.core.outcome import Outcome
 from harness.core.probe import RewriteOrder, Script
+from harness.core.verdict import Provenance
 from harness.machine import clock
 from harness.probing.alone import patient
 from harness.probing.facts import Attributed, Compared, Effects, new_profile
@@ -17,6 +18,7 @@ from harness.search.mitigation.price import SCREENING, is_slow, timed, why_ill, 
 from harness.search.rewrite.attempt import ask, verdict_on, why_not
 from harness.search.rewrite.order import attempts
 from harness.verdict.bisection import failing_call
+from harness.verdict.mitigation import fix_of_rewrite
 
 FOLDER = "rewrites"
 # No further rewrite is tried after that; one that hangs costs its deadline.
@@ -113,14 +115,22 @@ def verified(
             return replace(words, repeats=repeat, note=problem)
     rewritten = replace(words, repeats=repeats)
     slow = next((cell for cell in facts.verdicts[model] if is_slow(cell)), None)
-    if slow is not None or facts.plan.is_timed:
+    if slow is not None or facts.plan.is_timed or effects.prices_fixes:
         measured = _timed(model, patched, slug(words.rule), facts, effects, method=method)
-        rewritten = replace(rewritten, steady=None if measured.problem else measured.steady)
+        if not measured.problem:
+            rewritten = replace(rewritten, steady=measured.steady, call_s=measured.call_s)
         if problem := why_still_slow(slow, measured, facts) if slow is not None else why_ill(measured):
             return replace(rewritten, note=problem)
     elif problem := _under_many_calls(model, patched, facts, effects, method=method):
         return replace(rewritten, note=problem)
-    path = keep_rewritten(patched, effects.folder(FOLDER) / f"{slug(words.rule)}-{patched.digest[:8]}")
+    provenance = Provenance(
+        origin=model,
+        from_digest=facts.artifact(model).digest,
+        old=effects.environments["old"].name,
+        new=effects.environments["new"].name,
+        fix=fix_of_rewrite(rewritten),
+    )
+    path = keep_rewritten(patched, effects.folder(FOLDER) / f"{slug(words.rule)}-{patched.digest[:8]}", provenance)
     return replace(rewritten, fixes=True, artifact=effects.shown(path))
 
 

@@ -21,7 +21,7 @@ from gate_worker.rewrite.rules import RULES, first_line
 from gate_worker.values import trees
 
 REGISTERING = (removed_operators, images, layers, execution, matrix_products, pruning)
-PROVENANCE = "provenance.json"
+PROVENANCE = wire.PROVENANCE
 REQUESTS = ".inputs.pt"
 
 
@@ -44,10 +44,8 @@ def rewrite(request, run_dir, log):
         if module is not None and not done["refused"]:
             patched = os.path.join(run_dir, name + ".pt")
             extra = extra_files(path)
-            note = provenance(order, done, artifact["digest"], extra.get(PROVENANCE, b""))
+            note = provenance(order, done, artifact, extra.get(PROVENANCE, b""))
             torch.jit.save(module, patched, _extra_files=dict(extra, **{PROVENANCE: note}))
-            with open(os.path.join(run_dir, PROVENANCE), "w", encoding="utf-8") as stream:
-                stream.write(note)
             save_requests(artifact, os.path.join(run_dir, name + REQUESTS))
             if order["operators"]:
                 done["found"] = pruning.places_of(torch.jit.load(patched), order["operators"])
@@ -143,7 +141,7 @@ def rewritten(module, order):
     return done
 
 
-def provenance(order, done, digest, before):
+def provenance(order, done, artifact, before):
     """Return the note that goes into the archive; it has no date, so the same work gives the same file.
 
     ``before``: the note of an archive that was rewritten already, as bytes; a file of that name that is no such note is
@@ -155,7 +153,8 @@ def provenance(order, done, digest, before):
     note = {
         "made_by": "torchscript gate: rewrite",
         "torch": torch.__version__,
-        "from_digest": digest,
+        "model": artifact["model"],
+        "from_digest": artifact["digest"],
         "method": order["method"],
         "rules": rules,
         "nodes": done["nodes"],

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -51,6 +52,33 @@ def test_interrupted_run_ends_soon_with_130_and_leaves_no_process(
     assert "Traceback" not in done.stderr
     assert stub.eventually(lambda: not stub.processes_naming(line.reports)), stub.processes_naming(line.reports)
     assert len(line.results()) >= after_results
+
+
+def test_a_run_interrupted_after_its_calls_leaves_what_it_knows_and_is_never_green(line: Line) -> None:
+    line = Line(line.project, line.old, line.new, (*line.models, "-k", "well"))
+    process = line.start("--scenario", "concurrent")
+
+    def initializes() -> bool:
+        requests = [path.read_text() for path in line.reports.glob("*/probes/*/request.json")]
+        return any('"threads"' in text for text in requests)
+
+    assert stub.eventually(initializes, within_s=120.0)
+    os.kill(process.pid, signal.SIGTERM)
+    done = cli.finish(process, within_s=60.0)
+    lines = [text for text in done.stderr.splitlines() if text.startswith("interrupted")]
+    assert (done.returncode, lines) == (130, ["interrupted"])
+    report = line.report()
+    judgement = report["judgement"]
+    assert (judgement["decision"], judgement["exit_code"]) == ("INCONCLUSIVE", 4)
+    assert judgement["interrupted"] == "the initialization of server groups"
+    rows = {row["model"]: (row["status"], [cell["scenario"] for cell in row["cells"]]) for row in judgement["rows"]}
+    assert rows["well_a"] == ("PASS", ["alone"])
+    (run,) = (path for path in line.reports.iterdir() if (path / "plan.json").is_file())
+    gate = ElementTree.parse(run / "junit.xml").find("testsuite[@name='gate']/testcase")
+    assert gate is not None and any(child.tag in ("failure", "error") for child in gate)
+    assert judgement["vacuous"].startswith("interrupted during")
+    line.run("--scenario", "concurrent", "--resume", "last")
+    assert line.report()["judgement"]["interrupted"] == ""
 
 
 def test_run_in_the_background_ignores_ctrl_c_and_ends_on_sigterm(line: Line) -> None:

@@ -1,5 +1,6 @@
 """Every rule keeps the values in both releases; breaks between the releases are fixed; what is wrong is not offered."""
 
+import hashlib
 import json
 import subprocess
 import zipfile
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from harness.artifacts.provenance import read_provenance
 from harness.artifacts.given import requests_beside
 from harness.search.bisect.divergence import trace_request
 from harness.search.bisect.traces import read_trace
@@ -88,12 +90,18 @@ def the_right_rule_for_an_operator_is_found(facts: Attributed, effects: Effects)
     assert "not the same in" in wrong.note
     patched = effects.run_dir.path / right.artifact
     assert requests_beside(str(patched)) == str(patched.with_suffix(".inputs.pt"))
-    told = json.loads((patched.parent / "provenance.json").read_text())
-    assert told["from_digest"] == facts.artifact("thumbnail").digest
-    assert [node["operator"] for node in told["nodes"]] == ["aten::upsample_bicubic2d.vec"]
     with zipfile.ZipFile(patched) as archive:
         (inside,) = (name for name in archive.namelist() if name.endswith("extra/provenance.json"))
-        assert json.loads(archive.read(inside)) == told
+        note = json.loads(archive.read(inside))
+    assert (note["model"], note["from_digest"]) == ("thumbnail", facts.artifact("thumbnail").digest)
+    assert [node["operator"] for node in note["nodes"]] == ["aten::upsample_bicubic2d.vec"]
+    sha256 = hashlib.sha256(patched.read_bytes()).hexdigest()
+    provenance = read_provenance(str(patched), str(patched), sha256)
+    assert provenance is not None and (provenance.origin, provenance.old) == (
+        "thumbnail",
+        f"torch {facts.fingerprints['old'].torch}",
+    )
+    assert (provenance.fix.name, provenance.fix.price) == ("resize-bicubic-cut-off", right.steady)
 
 
 def a_rule_that_does_not_fit_makes_no_archive(facts: Attributed, effects: Effects) -> None:

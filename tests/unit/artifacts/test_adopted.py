@@ -13,11 +13,14 @@ from harness.core.diagnosis import Refusal, RewriteReport, RuleWords
 from harness.core.models import Artifact, ArtifactKind, InputSet
 from harness.core.outcome import Outcome
 from harness.core.probe import Failure, ModelResult, ProbeResult
+from harness.core.verdict import Fix, Provenance
+from harness.artifacts.provenance import NoteBeside
+from harness.store.json import from_json
+from tests.unit.builders.verdicts import ratio
 from harness.artifacts import adopted as artifacts
 from harness.artifacts.given import requests_beside
 from harness.artifacts.adopted import (
     MOST_BYTES,
-    PROVENANCE,
     adopted,
     archive_code,
     archive_identity,
@@ -340,13 +343,16 @@ def test_a_patched_archive_is_kept_with_its_provenance(tmp_path: Path) -> None:
     made = tmp_path / "probe"
     made.mkdir()
     (made / "m.pt").write_bytes(b"archive")
-    (made / PROVENANCE).write_text("{}")
     artifact = Artifact(
         model="m", path=str(made / "m.pt"), digest="0", size_bytes=7, operators=(), inputs_dir="", input_sets=()
     )
-    path = keep_rewritten(artifact, tmp_path / "run" / "fence-0")
+    fix = Fix(name="fence", rewrites=True, price=ratio(1.4, 1.6))
+    provenance = Provenance(origin="m", from_digest="1", old="torch 2.1.2", new="torch 2.6.0", fix=fix)
+    path = keep_rewritten(artifact, tmp_path / "run" / "fence-0", provenance)
     assert path.read_bytes() == b"archive"
-    assert (path.parent / PROVENANCE).read_text() == "{}"
+    assert from_json(path.with_name("m.provenance.json").read_bytes(), NoteBeside) == NoteBeside(
+        sha256=hashlib.sha256(b"archive").hexdigest(), provenance=provenance
+    )
     assert requests_beside(str(path)) == ""  # plain data could not hold them
     (made / "m.inputs.pt").write_bytes(b"requests")
     again = keep_rewritten(artifact, tmp_path / "run" / "fence-1")

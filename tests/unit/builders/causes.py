@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.core.verdict import Cause
+from harness.core.verdict import Beyond, Cause
 from harness.core.measurement import Quantity, RatioEstimate
 from harness.core.outcome import Decision, Outcome, Status
 from harness.core.report import ModelReport, RunReport
@@ -73,6 +73,7 @@ def causes(behind: dict[str, list[CellVerdict]]) -> tuple[Cause, ...]:
             "calls are slower, by 20 us each",
             behind[SLOWER],
             excess=6.3,
+            beyond=Beyond(value=1.19, allowed=1.03, is_ratio=True),
             evidence=(("measured", "+19.0 % [+18.0, +20.0] over 3 process pairs, limit +3 %"),),
             fix="profiling off mitigates 30 of 33; steady latency +1.0 % [-0.2, +2.2]",
         ),
@@ -82,6 +83,7 @@ def causes(behind: dict[str, list[CellVerdict]]) -> tuple[Cause, ...]:
             "matmul precision is high in torch 2.6.0, highest in torch 2.1.2",
             behind[SETTING],
             excess=511.0,
+            beyond=Beyond(value=0.0098, allowed=1.92e-5, is_ratio=False),
             evidence=(("numbers", "max |d| 3.12e-02, 511 x the tolerance"),),
             fix="set torch.set_float32_matmul_precision('highest')",
         ),

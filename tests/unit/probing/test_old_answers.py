@@ -8,7 +8,7 @@ from typing import Any, cast
 from harness.core.outcome import Outcome
 from harness.core.probe import ProbeRequest, ProbeResult
 from harness.probing.facts import OldAnswers
-from harness.probing.old_answers import probe_old_release
+from harness.probing.old_answers import probe_old_release, repeat_old_answers
 from harness.probing.requests import IMPATIENT_FLOOR_S
 from tests.unit.builders.stages import Runner, effects, known, planned, probed, result
 from tests.unit.builders.tensors import write_answers
@@ -55,3 +55,21 @@ def test_settings_of_the_old_release_are_kept(tmp_path: Path) -> None:
     found, runner = baseline(tmp_path)
     assert found.numerics == {"quantized_engine": "x86"}
     assert (len(runner.asked), found.other_threads) == (2, ())
+
+
+def test_first_question_is_one_run_without_noise(tmp_path: Path) -> None:
+    runner = Runner(OldRelease(tmp_path))
+    asked = replace(effects(runner), run_dir=cast(Any, SimpleNamespace(save_old_answers=lambda found: None)))
+    facts = probe_old_release(known(planned(settings={"noise_threads": (2,)})), asked, repeats=1)
+    first = facts.baselines["m"]
+    assert (len(runner.asked), len(first.results), first.repeats, first.other_threads) == (1, 1, (), ())
+    again = repeat_old_answers(["m"], facts, asked)["m"]
+    assert (len(again.results), len(again.repeats), len(again.other_threads)) == (2, 1, 1)
+
+
+def test_who_fails_the_first_question_has_all_of_them() -> None:
+    runner = Runner(lambda request: probed(result("m", Outcome.RUNTIME_ERROR, phase="call"), side="old"))
+    run_dir = cast(Any, SimpleNamespace(save_old_answers=lambda found: None))
+    asked = replace(effects(runner), run_dir=run_dir)
+    found = probe_old_release(known(planned(settings={"repeats": 3})), asked, repeats=1)
+    assert len(found.baselines["m"].results) == 3

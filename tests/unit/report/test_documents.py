@@ -30,7 +30,8 @@ Made = Callable[[], Document]
 
 def is_copied(line: str) -> bool:
     """Whether a line is as long as it is because of one thing that is copied whole."""
-    return COMMANDS.search(line) is not None or COPIED.fullmatch(line) is not None
+    of_code = line.startswith(("Python ", "C++ "))
+    return of_code or COMMANDS.search(line) is not None or COPIED.fullmatch(line) is not None
 
 
 @pytest.mark.parametrize("name", PLAIN)

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from harness.core.outcome import Status
+from harness.core.verdict import Beyond
 from harness.report.excess import by_excess, slow_starts, start_words, steady_calls
-from harness.report.words.phrases import factor_words
+from harness.report.words.phrases import beyond_words
 from tests.unit.builders.causes import of_three_causes
 from tests.unit.builders.reports import blocked, scenario, scenario_side, upgrade_ok
 from tests.unit.builders.tensors import near
@@ -70,8 +71,12 @@ def test_slow_starts_are_those_beyond_the_limit_the_worst_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("factor", "words"),
-    [(None, "no limit"), (6.33, "6.3x"), (511.4, "511x"), (9982.0, "9,980x"), (1e9, "over 1,000,000x")],
+    ("beyond", "words", "brief"),
+    [
+        (None, "no limit", "no limit"),
+        (Beyond(value=1.283, allowed=1.05, is_ratio=True), "+28.3 % where +5 % is allowed", "+28.3 % (limit +5 %)"),
+        (Beyond(value=0.31, allowed=3e-5, is_ratio=False), "off by 0.31 where 3e-05 is allowed", "0.31 (limit 3e-05)"),
+    ],
 )
-def test_a_factor_is_short(factor: float | None, words: str) -> None:
-    assert factor_words(factor) == words
+def test_what_is_beyond_a_limit_is_told_by_its_value(beyond: Beyond | None, words: str, brief: str) -> None:
+    assert (beyond_words(beyond), beyond_words(beyond, brief=True)) == (words, brief)

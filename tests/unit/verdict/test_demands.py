@@ -48,8 +48,18 @@ def test_required_scenario_needs_a_verdict_of_each_passing_model() -> None:
     rows = [model_in("a", "concurrent"), model_in("b", "concurrent"), row(Status.FAIL, "broken")]
     assert asked(rows, required_scenarios=("concurrent",))[0].met
     found = asked([*rows, model_in("c")], required_scenarios=("concurrent",))
-    assert unmet(found) == "required scenario concurrent: 2 of 4 models tested in it, not c"
-    assert not asked(rows, required_scenarios=("latency",))[0].met
+    assert (
+        unmet(found)
+        == "required scenario concurrent: 2 of 4 models tested in it, not c, nor broken, which does not pass without it"
+    )
+    policy = PolicySettings(required_scenarios=("latency",))
+    (timed,) = demands(
+        policy, rows, {item.model: ModelPolicy(settings=policy) for item in rows}, over_budget=["latency"]
+    )
+    assert not timed.met
+    assert timed.found == (
+        "0 of 3 models tested in it, not a, b (left out by --budget), nor broken, which does not pass without it"
+    )
 
 
 def test_timing_is_required_only_of_models_that_are_timed() -> None:
@@ -83,9 +93,12 @@ def test_what_a_waived_failure_keeps_out_of_a_scenario_is_not_missing_there(kind
     known = judge_row("known", [replace(verdict(Status.XFAIL, finding(kind), model="known"), waived=(waived,))])
     (demand,) = asked([model_in("a", "concurrent"), known], required_scenarios=("concurrent",))
     assert demand.met is not named
-    assert demand.found == f"1 of 2 models tested in it{', not known' if named else ''}"
+    assert (
+        demand.found
+        == f"1 of 2 models tested in it{', not known' if named else ', not known, which does not pass without it'}"
+    )
     (demand,) = asked([model_in("a", "concurrent"), known, model_in("b")], required_scenarios=("concurrent",))
-    assert not demand.met and "not" in demand.found and demand.found.endswith("b")
+    assert not demand.met and " b" in demand.found.partition("tested in it, not")[2]
     assert not asked([known], required_scenarios=("concurrent",))[0].met, "nothing was tested in it"
     answers = replace(known, cells=(*known.cells, verdict(model="known", scenario="while_serving")))
     assert not asked([model_in("a", "concurrent"), answers], required_scenarios=("concurrent",))[0].met

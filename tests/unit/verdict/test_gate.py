@@ -106,6 +106,17 @@ def test_all_pass_is_upgrade_ok() -> None:
     assert result.planted_defects == CAUGHT
 
 
+def test_a_green_run_says_what_was_asked_by_guesses_only_and_which_files_are_rewrites() -> None:
+    guessed = judge_row("n", [verdict(Status.PASS, finding("guessed_inputs"), model="n")])
+    rewritten = judge_row("o", [verdict(Status.PASS, finding("rewritten_file"), model="o")])
+    result = judged(row(), guessed, rewritten)
+    assert outcome(result) == (Decision.UPGRADE_OK, 0)
+    assert result.reason == (
+        "3 models pass, 1 of them asked with guessed inputs only, "
+        "1 of them rewritten, at a price that this run does not show"
+    )
+
+
 @pytest.mark.parametrize(
     ("status", "words"),
     [

@@ -10,11 +10,12 @@ from harness.verdict.inputs import (
     untested_method_notes,
     with_changed_operators,
     with_inputs,
+    with_provenance,
     with_requests,
 )
 from harness.core.models import InputSet
 from harness.core.outcome import Status
-from harness.core.verdict import CellVerdict, Finding
+from harness.core.verdict import CellVerdict, Finding, Fix, Provenance
 from harness.artifacts.adopted import uncalled_methods
 from harness.worker import wire
 from tests.unit.builders.stages import artifact
@@ -69,6 +70,14 @@ def test_an_operator_that_is_known_to_answer_otherwise_is_warned_of_where_inputs
     assert ("changed_operator" in found.kinds) is warned
     if warned:
         assert "its inputs are guesses" in found.findings[0].message and "https://" in found.findings[0].message
+
+
+def test_a_rewritten_file_is_told_behind_everything_else() -> None:
+    fix = Fix(name="gelu", rewrites=True, price=verdicts.ratio(1.05, 1.15, 1.1))
+    provenance = Provenance(origin="m", from_digest="ab" * 32, old="torch 2.1.2", new="torch 2.6.0", fix=fix)
+    found = with_provenance(verdict(Status.FAIL, HANG), provenance)
+    assert [finding.kind for finding in found.findings] == ["hang", "rewritten_file"]
+    assert "latency +10.0 %" in found.findings[1].message and found.status is Status.FAIL
 
 
 def test_what_fails_needs_no_such_warning() -> None:

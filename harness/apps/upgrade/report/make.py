@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness import __version__
-from harness.apps.upgrade.decide import not_begun_words, policy_report, why_untimed
+from harness.apps.upgrade.decide import interrupted_words, not_begun_words, policy_report, why_untimed
 from harness.apps.upgrade.report.predictions import static_report
 from harness.apps.upgrade.report.scenarios import (
     fewer_loads_notes,
@@ -246,6 +246,7 @@ def _model(model: ModelDeclaration, facts: TakenOut, effects: Effects) -> ModelR
         latency=latency,
         static=static_report(model.name, facts, effects),
         guessed=guess_of(export.artifact),
+        provenance=export.provenance,
         tags=model.tags,
         asked=asked_digest(model, facts),
         timed=model.timed,
@@ -355,7 +356,9 @@ def _notes(
     notes.extend(facts.worker_notes if facts.initialized else ())
     if words := not_begun_words(facts):
         notes.insert(0, words)
-    if not facts.latency and all(part.scenario != TIMING for part in facts.not_begun):
+    if facts.interrupted:
+        notes.insert(0, interrupted_words(facts))
+    elif not facts.latency and all(part.scenario != TIMING for part in facts.not_begun):
         notes.append(f"latency was not measured ({_why_no_latency(facts, effects)})")
     left_out = facts.rollback.left_out if facts.rollback is not None else {}
     notes.extend(f"left out of the rollback, {name}: {how}" for name, how in left_out.items())

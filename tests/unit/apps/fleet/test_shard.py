@@ -2,8 +2,10 @@
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import fsspec
 import pytest
@@ -21,8 +23,13 @@ from harness.apps.fleet.stores.reading import sha256_of
 from harness.apps.fleet.stores.sources import Listed
 from harness.project import Project
 from harness.machine.progress import Progress
+from harness.report.json.report import dump_report
+from harness.store.run_folder import RunDir
 from tests.unit.builders.reports import latency, ratio, upgrade_ok
 from tests.unit.apps.fleet.answers import COMMON, artifact, plan_of, result_of
+
+
+NOW = datetime(2026, 11, 21, 2, 15, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -116,3 +123,29 @@ def test_more_rounds_of_a_run_count_in_place_of_the_first(planned: PlannedFleet)
     runner = shard._Shard(Project(folder=planned.folder), planned, results, Progress(enabled=False), (), trust=False)
     assert (runner._keep([unit], report(3)), runner._rounds(unit)) == ([], 3)
     assert (runner._keep([unit], report(9), replaces=True), runner._rounds(unit)) == ([], 9)
+
+
+@pytest.mark.parametrize("interrupted", ["timing", ""])
+def test_a_run_that_was_interrupted_is_gone_on_with_though_it_has_a_report(
+    planned: PlannedFleet, monkeypatch: pytest.MonkeyPatch, interrupted: str
+) -> None:
+    whole = upgrade_ok()
+    partial = replace(whole, judgement=replace(whole.judgement, interrupted=interrupted))
+    with RunDir.create(planned.folder / "runs", "t", NOW) as run:
+        run.write("plan.json", b"{}")
+        run.write("report.json", dump_report(partial))
+    kept: list[RunReport] = []
+    monkeypatch.setattr(shard._Shard, "_run_dir", lambda *_: RunDir.open(planned.folder / "runs", str(run.path)))
+
+    def keep(_self: object, _units: object, report: RunReport) -> list[object]:
+        kept.append(report)
+        return []
+
+    monkeypatch.setattr(shard._Shard, "_keep", keep)
+    monkeypatch.setattr(RunDir, "load_plan", lambda _: None)
+    monkeypatch.setattr(shard, "execute", lambda *_: SimpleNamespace(report=whole))
+    ready = [SimpleNamespace(unit=planned.plan.units[0])]
+    results = FleetResults(planned.folder / STORE)
+    runner = shard._Shard(Project(folder=planned.folder), planned, results, Progress(enabled=False), (), trust=False)
+    assert runner._run(cast(Any, ready)) == []
+    assert [report.judgement.interrupted for report in kept] == [""]

@@ -333,6 +333,7 @@ class Finished:
         self.outputs: dict[str, Outputs] = {name: golden_outputs(float32(1, 2, 3)) for name in models}
         self.artifacts: dict[str, Artifact] = {name: write_artifact(folder / name, name) for name in models}
         self.unstable = unstable
+        self.interrupted = ""
 
     def plan(self, project: Path, **changes: Any) -> Plan:
         made = planning.make_plan(Project(folder=project, overrides={"device": "cpu"}))
@@ -342,7 +343,8 @@ class Finished:
         comparison = OutputComparison(model="b", scenario="alone", unstable=tuple(self.unstable))
         models = (ModelReport(model="b", comparisons=(comparison,)),)
         old = SideReport(name="torch 2.1.2", fingerprint=PRODUCER)
-        return SimpleNamespace(report=SimpleNamespace(old=old, models=models))
+        judgement = SimpleNamespace(interrupted=self.interrupted)
+        return SimpleNamespace(report=SimpleNamespace(old=old, models=models, judgement=judgement))
 
 
 @pytest.fixture
@@ -374,6 +376,13 @@ def test_propose_says_what_waits_what_is_the_same_and_what_is_left_out(
     assert "proposed b: beyond tolerance what 1 of 1 tensor differs, 1 beyond tolerance" in told
     (diff,) = golden.diff(Project(folder=project)).diffs
     assert diff.new is not None and diff.new.run == "2026-11-22T08-30-00-2.1.2-to-2.6.0"
+
+
+def test_an_interrupted_run_proposes_nothing(
+    project: Path, stored: Finished, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored.interrupted = "timing"
+    assert "was interrupted; finish it: --resume" in run_golden(capsys, project, "propose", "last", code=2)
 
 
 def test_propose_leaves_out_what_the_old_release_itself_does_not_repeat(project: Path, stored: Finished) -> None:

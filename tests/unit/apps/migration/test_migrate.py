@@ -1,18 +1,24 @@
 """Whose artifacts these are: a pattern means the path of a file below the folder that was named, or a fixture's name."""
 
 from pathlib import Path
-from typing import Any
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from harness.cli.parser import parser
-from harness.core.migration import Migration
+from harness.core.migration import Migrated, MigratedModel, Migration
 from harness.core.models import GivenArtifact, ModelDeclaration
 from harness.artifacts.owners import read_fleet_manifest
 from harness.project import Project
 from harness.apps.migration import migrate as migrate_command
-from harness.apps.migration.migrate import _owners
+from harness.apps.migration.migrate import _owners, _unshown_changes
+from tests.unit.builders.migrations import blocked, migration, ready
+from harness.report.formats import MIGRATION, Shown
+from tests.unit.builders.stages import artifact
 
+GUESS = "guessed from the graph: forward(x=uint8[2, 3])"
 ONE = 'from fixtures.declare import model\n@model("declared")\ndef build():\n    pass\n'
 
 MANIFEST = """
@@ -103,3 +109,29 @@ def test_models_are_named_with_and_without_the_option(typed: list[str]) -> None:
     words = ["migrate", *typed]
     assert parser("gate", typed=words).parse_args(words).artifacts == ["a", "b"]
     assert parser("gate", typed=["migrate"]).parse_args(["migrate"]).artifacts == []
+
+
+def test_a_ready_model_of_guessed_requests_is_warned_of_operators_that_answer_otherwise() -> None:
+    old, new = (cast(Any, SimpleNamespace(fingerprint=SimpleNamespace(torch=torch))) for torch in ("2.1.2", "2.6.0"))
+    resizing = artifact("resizes", operators=("aten::upsample_bicubic2d",), inputs_note=GUESS)
+    known = artifact("given", operators=("aten::upsample_bicubic2d",))
+    exports = {item.model: SimpleNamespace(artifact=item) for item in (resizing, known)}
+    models = [MigratedModel(model=name, outcome=Migrated.READY) for name in exports]
+    (note,) = _unshown_changes(models, cast(Any, SimpleNamespace(exports=exports)), old, new)
+    assert note.startswith("resizes: aten::upsample_bicubic2d: ") and "its inputs are guesses" in note
+    blocked = [MigratedModel(model="resizes", outcome=Migrated.NOT_CONVERTIBLE)]
+    assert not [*_unshown_changes(blocked, cast(Any, SimpleNamespace(exports=exports)), old, new)]
+
+
+def console(found: Migration) -> str:
+    return MIGRATION.render("console", found, Shown(width=200))
+
+
+def test_what_is_ready_comes_with_the_lines_that_load_it() -> None:
+    whole = migration(ready())
+    told = console(replace(whole, package_command="gate migrate --package"))
+    assert "module = torch.export.load('" in told and "gate migrate --package" in told
+    packaged = replace(whole, models=(replace(ready(), package="probes/1/ranker.package.pt2"),))
+    told = console(packaged)
+    assert 'AOTIModelPackageLoader loader("' in told and "probes/1/ranker.package.pt2" in told
+    assert "torch.export.load" not in console(migration(blocked()))

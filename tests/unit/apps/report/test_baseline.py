@@ -168,3 +168,20 @@ def test_a_fix_that_it_has_verified_is_told_of_the_same_artifact(tmp_path: Path)
     assert fingerprint is not None
     elsewhere = replace(before, new=replace(before.new, fingerprint=replace(fingerprint, torch="2.5.0")))
     assert kept_fix(beside(now, elsewhere)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"run": 3', "--baseline: .*is not JSON"),
+        ("{}", "--baseline: .*is not a report"),
+        ("", "--baseline: .*was interrupted"),
+    ],
+)
+def test_a_baseline_that_cannot_be_read_is_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    whole = upgrade_ok()
+    interrupted = replace(whole, judgement=replace(whole.judgement, interrupted="timing"))
+    (tmp_path / "baseline.json").write_bytes(text.encode() or dump_report(interrupted))
+    with pytest.raises(RunDirError, match=message) as refusal:
+        read_baseline(Project(folder=tmp_path), str(tmp_path / "baseline.json"))
+    assert "finished run" in refusal.value.hint and "\n" not in str(refusal.value)

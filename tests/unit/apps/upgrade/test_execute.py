@@ -13,7 +13,9 @@ import pytest
 
 from harness.verdict.causes import with_causes
 from harness.core.measurement import CommonSlowdown
-from harness.core.verdict import CellVerdict, Finding, Ruled
+from harness.core.verdict import CellVerdict, Finding, Fix, Ruled
+from harness.core.report import Explained
+from harness.store import explanations
 from harness.report.json.report import dump_report
 from tests.unit.builders.planted_causes import DEADLOCK, hang, run_of, slower, undecided
 from harness.apps.upgrade import execute as running, plan as planning
@@ -28,7 +30,7 @@ from harness.core.plan import Cell, DEFAULT_SCENARIOS, Plan, Settings
 from harness.artifacts.declarations import PLANTED_DEFECT_SCENARIOS
 from harness.serving.scenarios import INITIALIZATIONS, SCENARIOS
 from harness.core.outcome import Status
-from tests.unit.builders.reports import ratio, verdict
+from tests.unit.builders.reports import blocked, ratio, verdict
 from harness.core.errors import ConfigError, EnvironmentUnavailable, RunDirError, SelectionError
 from harness.artifacts import fixture_folders
 from harness.artifacts.given import GivenModels
@@ -454,7 +456,7 @@ def test_budget_is_of_one_command_line_and_not_of_the_plan_that_is_stored(
         running.compat(replace(options, progress=Progress(log)))
     told = log.getvalue().splitlines()
     assert told[-2] == "red so far: din, ranker"
-    assert told[-1].startswith("interrupted; finished results are kept, go on with: ")
+    assert told[-1].startswith("finished results are kept, go on with: ")
     assert f" compat --resume {stored}" in told[-1]
     assert (ran[0].budget_s, RunDir(stored).load_plan().budget_s) == (300.0, 0.0)
     assert running._what_was_asked([*words[:1], "-k", "din", *words[1:]]) == ["compat", "-k", "din"]
@@ -547,6 +549,21 @@ def test_a_finished_run_is_explained_and_nothing_else_of_its_plan_changes(
     assert executed[0].settings == replace(plan.settings, explain=seconds)
     with pytest.raises(ConfigError, match="drop the other options"):
         running.compat(replace(again, arguments=[*words, "--latency", "thorough"]))
+
+
+def test_a_run_that_goes_on_has_the_fix_of_a_later_bisect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, report = keep(planned("din"), tmp_path), blocked()
+    cell = next(item.cells[0] for item in report.causes if item.remedy is None)
+    fix = Fix(name="gelu", rewrites=True, price=ratio(1.1))
+    found = Explained(
+        cell=cell, model=cell.partition("/")[0], by="bisect", answer="operator aten::gelu", fixes=(fix,), patched="m.pt"
+    )
+    explanations.keep(folder, found)
+    monkeypatch.setattr(running, "run", lambda *_: report)
+    told = running.compat(Project(folder=PROJECT, out=str(tmp_path), resume="last")).report
+    assert found in told.explained
+    assert [item.remedy for item in told.causes if cell in item.cells] == [fix]
+    assert "deploy" in (folder / "report.md").read_text()
 
 
 def _finished(tmp_path: Path, *cells: CellVerdict) -> None:

@@ -382,3 +382,22 @@ def test_a_project_that_is_named_gets_the_waiver(tmp_path: Path, monkeypatch: py
     words = ("waivers", "add", "theirs/reports/red", RED, "--owner", "ann", "--reason", "known")
     assert main(["--project", "mine", *words]) == 0
     assert [path.parents[1].name for path in tmp_path.rglob("waivers.toml")] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("lies_in", "policy"),
+    [("project", "{tmp_path}/project/policy.toml"), ("elsewhere", "policy.toml"), ("", "policy.toml")],
+)
+def test_the_printed_gate_has_the_policy_of_the_run_wherever_it_is_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], lies_in: str, policy: str
+) -> None:
+    project = tmp_path / "project"
+    keep(project, replace(report(), policy=replace(report().policy, source="policy.toml")))
+    (tmp_path / "elsewhere").mkdir()
+    if lies_in:
+        (tmp_path / lies_in / "policy.toml").write_text("")
+    run = str(project / "reports" / "red")
+    words = ["add", run, RED, "--owner", "ann", "--reason", "known"]
+    assert typed_elsewhere(tmp_path / "elsewhere", monkeypatch, *words) == 0
+    (again,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("judge the run again: ")]
+    assert shlex.split(again)[-4:] == ["gate", run, "--policy", policy.format(tmp_path=tmp_path)]

@@ -20,11 +20,11 @@ from harness.checks.outputs.findings import differs
 from harness.checks.outputs.outputs import compare_outputs
 from harness.core.comparison import OutputComparison
 from harness.core.outcome import Outcome
-from harness.core.probe import FailedRequest, model_of
+from harness.core.probe import FailedRequest, ProbeRequest, ProbeResult, model_of
 from harness.probing.verification import legible_outputs
-from harness.probing.facts import Decided, Initialized, OldAnswers, ScenarioResult
+from harness.probing.facts import Decided, Failing, Initialized, OldAnswers, ScenarioResult
 from harness.artifacts.tensors.outputs import Outputs
-from tests.unit.builders.stages import in_scenario, declared, effects, known, planned, probed, result
+from tests.unit.builders.stages import Runner, declared, effects, failing, in_scenario, known, planned, probed, result
 from tests.unit.builders.tensors import write_answers, write_calls
 
 GOLDEN = Outputs(calls={("example", 0): ["int", 1]}, buffer=b"")
@@ -105,6 +105,47 @@ def test_old_release_is_asked_whether_it_differs_beside_others_too(tmp_path: Pat
 def test_old_release_that_answers_otherwise_is_reported_only_where_the_new_one_does(tmp_path: Path) -> None:
     facts = group(tmp_path, new={"m": 1, "n": 1}, old={"m": 3, "n": 3})
     assert old_differs(facts) == {"m": False, "n": False}
+
+
+def asked_once(facts: Decided) -> Decided:
+    """Return facts of an old release that was asked once about each model."""
+    once = {name: replace(baseline, results=baseline.results[:1]) for name, baseline in facts.baselines.items()}
+    return replace(facts, baselines=once)
+
+
+def test_noise_is_asked_for_where_answers_differ(tmp_path: Path) -> None:
+    facts = asked_once(group(tmp_path, new={"m": 1, "n": 1}))
+    facts = replace(
+        facts, alone={**facts.alone, "m": probed(result("m"), directory=record(tmp_path / "otherwise", m=2))}
+    )
+
+    def old_release(request: ProbeRequest) -> ProbeResult:
+        repeat = record(tmp_path / f"old{request.repeat}", m=1 + request.repeat)
+        return probed(result("m"), side="old", directory=repeat)
+
+    runner = Runner(old_release)
+    compared = compare(facts, effects(runner), differs)
+    assert {run.artifact.model for request in runner.asked for run in request.runs if run.precision is None} == {"m"}
+    assert (len(compared.baselines["m"].results), len(compared.baselines["n"].results)) == (2, 1)
+    assert compared.comparisons["m", "alone"].unstable == ("output",)
+
+
+def test_noise_is_not_asked_for_where_two_processes_agree_bit_by_bit(tmp_path: Path) -> None:
+    facts = asked_once(group(tmp_path, new={"m": 1, "n": 1}, old={"m": 1, "n": 1}))
+    runner = Runner(lambda request: pytest.fail("it was asked"))
+    assert all(item.is_exact for item in compare(facts, effects(runner), differs).comparisons.values())
+
+
+@pytest.mark.parametrize("failures", [{"new": failing(Outcome.CRASH)}, {"old": failing(Outcome.CRASH)}], ids=str)
+def test_noise_is_asked_for_where_a_model_fails_beside_others(tmp_path: Path, failures: Mapping[str, Failing]) -> None:
+    facts = asked_once(group(tmp_path, new={"m": 1, "n": 1}, old={"m": 1, "n": 1}))
+    came = facts.initialized["m", "concurrent"]
+    sides = {side: (failures[side],) if side in failures else () for side in ("new", "old")}
+    assert came.old is not None
+    item = Initialized(new=replace(came.new, failures=sides["new"]), old=replace(came.old, failures=sides["old"]))
+    facts = replace(facts, initialized={**facts.initialized, ("m", "concurrent"): item})
+    runner = Runner(lambda request: probed(result("m"), side="old", directory=record(tmp_path / "again", m=1)))
+    assert len(compare(facts, effects(runner), differs).baselines["m"].results) == 2
 
 
 def test_golden_records_leave_no_old_release_to_ask_about_a_difference(tmp_path: Path) -> None:

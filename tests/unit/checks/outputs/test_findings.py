@@ -26,6 +26,7 @@ from harness.checks.outputs.findings import (
 )
 from harness.core.comparison import OutputComparison
 from harness.core.findings import status_of
+from harness.core.verdict import Beyond
 from tests.unit.builders.verdicts import call, compared, difference, equal, tensor
 
 
@@ -360,7 +361,9 @@ def test_a_head_that_ranks_otherwise_says_so() -> None:
 
 def test_what_fails_is_held_against_its_tolerance() -> None:
     excused = tensor(max_abs=2.0, noise_abs=3.0)
-    assert beyond_tolerance(compared(call(tensor(), excused), call(tensor(max_abs=0.4), index=1))) == 0.4 / 2e-5
+    beyond = beyond_tolerance(compared(call(tensor(), excused), call(tensor(max_abs=0.4), index=1)))
+    assert beyond == Beyond(value=0.4, allowed=2e-5, is_ratio=False)
+    assert beyond.factor == pytest.approx(20_000)
     assert beyond_tolerance(compared(call(excused, equal()))) is None
 
 

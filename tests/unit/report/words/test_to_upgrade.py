@@ -9,11 +9,11 @@ from harness.core.measurement import RatioEstimate
 from harness.core.outcome import Status
 from harness.core.policy import Demand
 from harness.core.report import RunReport
-from harness.core.verdict import Cause, Fix
+from harness.core.verdict import Cause, Fix, Provenance
 from harness.report.ci.comment import render_comment
 from harness.report.words.summary import reason_words
 from harness.verdict.mitigation import price_words
-from harness.report.words.to_upgrade import Step, expectation, is_dear, steps
+from harness.report.words.to_upgrade import Step, expectation, is_dear, rewritten_files, steps
 from tests.unit.builders.rendered import render_console, render_html, render_markdown
 from tests.unit.builders.reports import blocked, ratio, upgrade_ok
 
@@ -22,6 +22,8 @@ DEAR = Fix(
     name="resize", rewrites=True, needs="images of bytes",
     price=RatioEstimate(ratio=9.66, low=8.44, high=11.05, pairs=3, detectable=1.1),
 )  # fmt: skip
+
+SWITCH = Fix(name="profiling off", price=ratio(1.02))
 
 
 def with_fixes(*fixes: Fix | None) -> RunReport:
@@ -71,7 +73,7 @@ def test_a_green_run_is_expected_only_where_every_cause_has_a_fix_and_nothing_el
     report = with_fixes(CHEAP, DEAR)
     cheap = expectation(with_fixes(CHEAP, CHEAP))
     assert cheap == "then UPGRADE OK is expected: a run with these files says so"
-    assert expectation(report).startswith(f"{cheap}; the price above is of old against new")
+    assert expectation(report).startswith(f"{cheap}; the price above is in none of its latencies")
     assert "OK WITH MITIGATION" in expectation(with_fixes(CHEAP, Fix(name="profiling off")))
     lacking = replace(report.policy, demands=(Demand(what="minimum_models = 40", found="6 judged", met=False),))
     undecided = replace(report.causes[0], status=Status.INCONCLUSIVE)
@@ -89,16 +91,20 @@ def test_a_green_run_is_expected_only_where_every_cause_has_a_fix_and_nothing_el
 @pytest.mark.parametrize(
     ("fixes", "words"),
     [
-        ((CHEAP, CHEAP), "2 causes, each with a verified fix; "),
-        ((CHEAP, DEAR), "2 causes, each with a verified fix, one of them beyond the latency limit; "),
-        ((DEAR, DEAR), "2 causes, each with a verified fix, all of them beyond the latency limit; "),
-        ((CHEAP, DEAR, None), "3 causes, 2 of them with a verified fix, one of them beyond the latency limit; "),
-        ((DEAR,), "1 cause with a verified fix beyond the latency limit; "),
+        ((CHEAP, CHEAP), "upgradable after 2 file swaps; 1 of 6 models fails, 2 causes; "),
+        ((CHEAP, DEAR), "upgradable after 2 file swaps, 1 of them beyond the latency limit; "),
+        ((DEAR, DEAR), "upgradable after 2 file swaps, all beyond the latency limit; "),
+        ((DEAR, SWITCH), "upgradable after 1 file swap and 1 setting, 1 of them beyond the latency limit; "),
+        ((CHEAP, DEAR, None), "3 causes, 2 of them with a verified fix, 1 of them beyond the latency limit; "),
+        ((DEAR,), "upgradable after 1 file swap beyond the latency limit; "),
+        ((None,), "1 cause; "),
     ],
 )
 def test_a_fix_beyond_the_limit_is_not_just_called_verified(fixes: tuple[Fix | None, ...], words: str) -> None:
     assert words in reason_words(with_fixes(*fixes))
     assert price_words(replace(DEAR, price=ratio(3.0, math.inf, pairs=1))) == "3.0 times slower (1 pair)"
+    timed = replace(DEAR, call_s=(1.2e-5, 1.16e-4))
+    assert price_words(timed) == "9.7 times slower [8.4, 11.1] (12 us -> 116 us a call)"
     assert not is_dear(replace(DEAR, price=ratio(1.06, 0.05)), with_fixes(DEAR))  # it may well be within
 
 
@@ -114,3 +120,26 @@ def test_every_format_has_the_steps_first_and_each_cause_once() -> None:
     assert "1. deploy explained/0/m.pt, latency" in comment and "- **then** UPGRADE OK is expected" in comment
     for text in (console, markdown):
         assert text.count("9.7 times slower") == 1
+    for text in (console, markdown, page, comment):
+        assert "upgradable after 2 file swaps, 1 of them beyond the latency limit" in text
+
+
+def test_a_rewritten_file_is_told_as_one_also_where_all_is_green() -> None:
+    fix = replace(DEAR, call_s=(1.2e-5, 1.16e-4))
+    known = Provenance(origin="thumbs", from_digest="ab" * 32, old="torch 2.1.2", new="torch 2.6.0", fix=fix)
+    unpriced = replace(known, fix=Fix(name="resize", rewrites=True), new="")
+    report = upgrade_ok()
+    first, second, third = report.models
+    report = replace(report, models=(replace(first, provenance=known), replace(second, provenance=unpriced), third))
+    priced, other = rewritten_files(report)
+    assert priced == (
+        f"{first.model}: its file is a rewrite of thumbs (abababab) by resize, with the answers of torch 2.1.2, "
+        "9.7 times slower [8.4, 11.1] (12 us -> 116 us a call) against the original in torch 2.1.2, when it was "
+        "verified for torch 2.6.0; no latency here has that price in it: both releases call the rewrite"
+    )
+    assert "at a price that only NAME.provenance.json beside it tells" in other
+    bisect = "python -m harness bisect --artifact ORIGINAL.pt --old 2.1.2 --new 2.6.0"
+    texts = (render_console(report, width=100), render_markdown(report), render_html(report))
+    assert all("9.7 times slower" in text and bisect in text for text in texts)
+    assert "9.7 times slower" in render_comment(report)
+    assert "a rewrite of" not in render_console(upgrade_ok(), width=100)

@@ -14,7 +14,6 @@ from harness.core.migration import Migrated, MigratedModel
 from harness.core.models import Artifact
 from harness.core.outcome import Outcome
 from harness.core.probe import RewriteOrder
-from harness.artifacts.adopted import PROVENANCE
 from harness.checks.migration.conversion_rewrites import REWRITES
 from harness.checks.migration.facts import Loader, RewrittenArchives, Served, Tried
 from harness.verdict.migration import judge
@@ -58,7 +57,6 @@ def rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rewritten:
                 return RewriteReport(), None, f"{order.whole} does not fit"
             folder = tmp_path / order.whole
             folder.mkdir()
-            (folder / PROVENANCE).write_text("{}")
             (folder / "m.pt").write_text(order.whole)
             return RewriteReport(), replace(old, path=str(folder / "m.pt"), digest=order.whole), ""
 

@@ -75,7 +75,6 @@ def release(folder: Path, says: Says = lambda request: 1) -> Runner:
 def asked(runner: Runner, facts: Decided, folder: Path, *, method: str = "forward") -> Rewritten:
     patched = artifact("m", path=str(folder / "m.pt"), digest="patched", input_sets=facts.artifact("m").input_sets)
     (folder / "m.pt").write_bytes(b"")
-    (folder / "provenance.json").write_text("{}")
     return verified("m", patched, WORDS, facts, _into(folder, runner), repeats=3, method=method)
 
 
