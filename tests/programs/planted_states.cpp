@@ -177,7 +177,7 @@ void play_state(const std::string& state, int port) {
     served(0.001);
     threads(1, [] {
       if (vfork() == 0) {
-        timespec pause{4, 0};
+        timespec pause{60, 0};
         nanosleep(&pause, nullptr);
         _exit(0);
       }

@@ -97,9 +97,12 @@ def planted(programs: Programs, language: str, state: str, folder: Path) -> Iter
 
 
 def _children(pid: int) -> tuple[int, ...]:
-    with contextlib.suppress(OSError):
-        return tuple(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
-    return ()
+    """Return what any of its threads has forked."""
+    texts = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            texts.append(file.read_text())
+    return tuple(map(int, " ".join(texts).split()))
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

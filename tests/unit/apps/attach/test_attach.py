@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.apps.attach import attach  # noqa: F401  imported before processes that are to end meanwhile
 from harness.apps.attach.find import container_ids
 from harness.cli import main
 from harness.report.formats import ATTACH
@@ -68,10 +69,10 @@ def test_the_command_itself_and_a_thread_are_no_processes_to_look_at(capsys: pyt
 
 
 def test_a_process_that_ends_meanwhile_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    process = subprocess.Popen(["sleep", "0.2"])
+    process = subprocess.Popen(["sleep", "0.6"])
     waiting = threading.Thread(target=process.wait)
     waiting.start()
-    assert main(["attach", str(process.pid), "--window", "0.6"]) == 2
+    assert main(["attach", str(process.pid), "--window", "1.5"]) == 2
     waiting.join()
     assert "it has ended while it was looked at" in capsys.readouterr().err
 
