@@ -60,7 +60,7 @@ def worst_first(processes: Sequence[Attached]) -> tuple[Attached, ...]:
     order, parents = list(ProcessState), {process.parent for process in processes}
     together = [
         replace(process, state=ProcessState.IDLE, why=Why.FORKED)
-        if process.pid in parents and process.why in (Why.CHILD, Why.NO_EVIDENCE)
+        if process.pid in parents and process.why in (Why.CHILD, Why.NO_EVIDENCE) and not _forking(process)
         else process
         for process in processes
     ]
@@ -158,8 +158,7 @@ def _in_the_kernel(process: Attached) -> _Finding | None:
     disk = tuple(thread.tid for thread in process.threads if thread.in_disk >= IN_DISK and waits.DISK in thread.waits)
     if disk:
         return _Finding(ProcessState.DISK, Why.UNINTERRUPTIBLE, disk)
-    forking = tuple(thread.tid for thread in process.threads if thread.in_disk >= IN_DISK and thread.waits & CHILD)
-    if forking:
+    if forking := _forking(process):
         return _Finding(ProcessState.OUTSIDE, Why.CHILD, forking)
     waiting = tuple(thread.tid for thread in process.threads if thread.stack_wait == Wait.GPU)
     if waiting and not _moves(process):
@@ -170,6 +169,11 @@ def _in_the_kernel(process: Attached) -> _Finding | None:
         if thread.waits == {waits.DEVICE} and not thread.runs and not thread.name.startswith("cuda")
     )
     return _Finding(ProcessState.DEVICE, Why.DRIVER, driver) if driver and _quiet(process) else None
+
+
+def _forking(process: Attached) -> tuple[int, ...]:
+    """Return the threads that cannot go on before a child has begun its own program."""
+    return tuple(thread.tid for thread in process.threads if thread.in_disk >= IN_DISK and thread.waits & CHILD)
 
 
 def _short_of_cpus(process: Attached) -> _Finding | None:
