@@ -3,6 +3,7 @@
 import contextlib
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,8 +21,6 @@ MOST_STACKS = 2
 # Stands for a file that could not be read off the process.
 A_MODEL = "MODEL.pt"
 HAPPENS_AGAIN = (ProcessState.BLOCKED, ProcessState.BUSY, ProcessState.EXITING, ProcessState.DEVICE)
-# So much later than planned, this command itself gets too few CPUs, and debuggers would hold threads for longer.
-LATE = 1.5
 NICE = -10
 WITHOUT_STACKS = (ProcessState.STOPPED, ProcessState.ZOMBIE)
 RIGHTS = (
@@ -30,10 +29,17 @@ RIGHTS = (
 )
 
 
-def _ahead() -> None:
-    """Get CPUs before the process that may be using all of them."""
+@contextlib.contextmanager
+def _ahead() -> Iterator[None]:
+    """Get CPUs before others: a debugger that waits for one keeps a thread stopped meanwhile."""
+    usual = os.getpriority(os.PRIO_PROCESS, 0)
     with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, NICE)
+        os.setpriority(os.PRIO_PROCESS, 0, min(NICE, usual))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, usual)
 
 
 def attach(project: Project, asked: Asked, *, window_s: float, may_stop: bool = True) -> Attachment:
@@ -47,13 +53,11 @@ def attach(project: Project, asked: Asked, *, window_s: float, may_stop: bool = 
     begin = time.monotonic()
     project.progress.stage(f"look at {asked.words}, {window_s:g} s")
     processes = worst_first([judged(process) for process in seen(asked, window_s)])
-    if time.monotonic() - begin > LATE * window_s:
-        _ahead()
     if may_stop:
         project.progress.stage("take stacks")
-        processes = worst_first(
-            [_looked_into(process) if at < MOST_STACKS else process for at, process in enumerate(processes)]
-        )
+        with _ahead():
+            looked_into = [_looked_into(process) for process in processes[:MOST_STACKS]]
+        processes = worst_first([*looked_into, *processes[MOST_STACKS:]])
     project.progress.finish()
     processes = tuple(_finished(project, process) for process in processes)
     return Attachment(asked=asked.words, processes=processes, wall_s=time.monotonic() - begin)
