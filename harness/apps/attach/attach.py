@@ -22,6 +22,8 @@ MOST_STACKS = 2
 A_MODEL = "MODEL.pt"
 HAPPENS_AGAIN = (ProcessState.BLOCKED, ProcessState.BUSY, ProcessState.EXITING, ProcessState.DEVICE)
 NICE = -10
+# The load for each CPU from which on this command would wait for its turn longer than it works.
+CROWDED = 4
 WITHOUT_STACKS = (ProcessState.STOPPED, ProcessState.ZOMBIE)
 RIGHTS = (
     "this user may not trace the process: who holds what cannot be told. Run it as root (sudo), in the container with"
@@ -52,7 +54,9 @@ def attach(project: Project, asked: Asked, *, window_s: float, may_stop: bool = 
     """
     begin = time.monotonic()
     project.progress.stage(f"look at {asked.words}, {window_s:g} s")
-    processes = worst_first([judged(process) for process in seen(asked, window_s)])
+    crowded = os.getloadavg()[0] > CROWDED * (os.cpu_count() or 1)
+    with _ahead() if crowded else contextlib.nullcontext():
+        processes = worst_first([judged(process) for process in seen(asked, window_s)])
     if may_stop:
         project.progress.stage("take stacks")
         with _ahead():
