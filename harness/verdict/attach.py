@@ -22,10 +22,13 @@ CROWD = 3.0
 # With so many they are to blame whatever else runs beside them.
 OVERRUN = 8.0
 IN_DISK = 0.35
+# Of a thread that waits for nothing else, where it queues for CPUs as well.
+SOME_DISK = 0.15
 # What a log line or a helper moves in a window; more is work.
 IDLE_IO_BYTES = 65_536
-# A thread that has slept so often in a second takes part in something; one in an endless loop never sleeps.
-TURNS_PER_S = 2.0
+# A thread that has slept so often in a second takes part in something; one in an endless loop hardly ever sleeps, in
+# Python when another thread that looks twice in a second asks for the GIL.
+TURNS_PER_S = 10.0
 # The kernel's PF_EXITING.
 EXITING_FLAG = 0x4
 # What threads wait for that a request ends, and what another process ends.
@@ -155,7 +158,11 @@ def _quiet(process: Attached) -> bool:
 
 
 def _in_the_kernel(process: Attached) -> _Finding | None:
-    disk = tuple(thread.tid for thread in process.threads if thread.in_disk >= IN_DISK and waits.DISK in thread.waits)
+    disk = tuple(
+        thread.tid
+        for thread in process.threads
+        if waits.DISK in thread.waits and thread.in_disk >= (SOME_DISK if thread.waits == {waits.DISK} else IN_DISK)
+    )
     if disk:
         return _Finding(ProcessState.DISK, Why.UNINTERRUPTIBLE, disk)
     if forking := _forking(process):

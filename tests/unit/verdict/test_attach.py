@@ -112,6 +112,14 @@ def test_a_thread_that_computes_is_busy_unless_bytes_move() -> None:
     assert said(LISTENER, replace(loop, sleeps=100), traffic=waiting) == (ProcessState.BUSY, Why.COMPUTES)
 
 
+def test_who_waits_for_nothing_but_a_disk_does_so_on_a_crowded_machine_too() -> None:
+    writer = ThreadFacts(tid=3, waits=frozenset({waits.DISK}), in_disk=0.2, on_cpu=0.1, queued=0.3)
+    moving = {"io_bytes": 1 << 20}
+    assert said(LISTENER, writer, **moving) == (ProcessState.DISK, Why.UNINTERRUPTIBLE)
+    reader = replace(writer, waits=frozenset({waits.DISK, waits.NETWORK}), on_cpu=0.3)
+    assert said(LISTENER, reader, **moving)[0] is not ProcessState.DISK
+
+
 def test_who_got_few_of_the_cpus_that_it_wanted_is_starved_by_others_or_by_itself() -> None:
     poor = ThreadFacts(tid=3, on_cpu=0.2, queued=0.8)
     assert said(LISTENER, poor, cpus=1) == (ProcessState.STARVED, Why.OTHERS)

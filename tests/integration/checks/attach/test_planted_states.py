@@ -98,6 +98,8 @@ def test_a_planted_state_is_named(programs: Programs, language: str, state: str,
         pytest.skip("needs eu-stack")
     with planted(programs, language, state, tmp_path) as process:
         answer = seen(process)
+    if state != "starved":
+        skip_where_starved(answer)
     if state == "gil":  # the thread that listens may have woken up meanwhile, and then asks for the GIL too
         answer = replace(answer, why=Why.ALL_WAIT) if answer.why is Why.GIL else answer
     assert (answer.state, answer.why) == {**STATES, **ONLY[language]}[state]
@@ -113,9 +115,17 @@ def test_a_planted_state_is_named(programs: Programs, language: str, state: str,
 def test_a_server_under_load_works(programs: Programs, language: str, tmp_path: Path) -> None:
     with planted(programs, language, "load", tmp_path) as process:
         answer = seen(process)
+    skip_where_starved(answer)
     assert answer.state is ProcessState.WORKING
     assert answer.traffic is not None
     assert answer.traffic.moved_bytes
+
+
+def skip_where_starved(answer: Attached) -> None:
+    """Skip where the machine had no CPUs to give, which is then the right answer whatever was planted."""
+    wanted = sum(thread.wanted for thread in answer.threads)
+    if answer.state is ProcessState.STARVED and answer.total_on_cpu < 0.6 * wanted:
+        pytest.skip(f"it had {answer.total_on_cpu:.1f} of the {wanted:.1f} CPUs that it wanted")
 
 
 def _open_files(pid: int) -> Iterator[str]:
