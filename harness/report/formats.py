@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
+    from harness.core.attach import Attachment
     from harness.core.cache import Cache, CacheCleaning
     from harness.core.compiling import CompileCheck
     from harness.core.diagnosis import Bisection
@@ -248,6 +249,13 @@ LINK_CHECK: Formats["LinkCheck"] = Formats(
     Format("html", _LINKS["html"]),
     Format("json", lambda check, _: _of("json.results").dump_link_check(check)),
     Format("sarif", lambda check, _: _of("ci.sarif").render_link_sarif(check)),
+)
+_ATTACHED = _documented(lambda attachment, _: _of("documents.attach").attach_document(attachment))
+ATTACH: Formats["Attachment"] = Formats(
+    Format("console", _ATTACHED["console"]),
+    Format("markdown", _ATTACHED["markdown"]),
+    Format("html", _ATTACHED["html"]),
+    Format("json", lambda attachment, _: _of("json.results").dump_attachment(attachment)),
 )
 _COMPILES = _documented(lambda check, _: _of("documents.compile_check").compile_document(check))
 COMPILE_CHECK: Formats["CompileCheck"] = Formats(

@@ -16,6 +16,7 @@ LAYERS = (
         tuple(f"apps.{name}" for name in names)
         for names in (
             (
+                "attach",
                 "bisect",
                 "cache",
                 "compile_check",
@@ -43,7 +44,7 @@ LAYERS = (
     ("search",),
     ("verdict",),
     ("checks.migration",),
-    ("checks.startup",),
+    ("checks.attach", "checks.startup"),
     ("checks.latency", "checks.outputs", "checks.prediction", "checks.hang", "checks.compiling", "checks.linking"),
     ("probing",),
     ("artifacts", "environments"),
@@ -80,6 +81,9 @@ PURE_MODULES = (
     "artifacts.tensors.outputs",
     "artifacts.tensors.samples",
     "artifacts.tensors.trees",
+    "checks.attach.cures",
+    "checks.attach.locks",
+    "checks.attach.phases",
     "checks.hang.readings",
     "checks.hang.stack_formats",
     "checks.hang.stack_words",
@@ -145,6 +149,7 @@ PURE_MODULES = (
     "search.rewrite.order",
     "store.exact",
     "store.json",
+    "verdict.attach",
     "verdict.bisection",
     "verdict.causes",
     "verdict.cell",

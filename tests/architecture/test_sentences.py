@@ -31,7 +31,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
     "core.text": {"marked_expression": "TorchScript's errors"},
     "environments.installer": {"why_unresolved": "pip's errors", "_tags": "uv's errors"},
     "environments.interpreters": {"verified_python": "what an interpreter prints of itself"},
-    "checks.hang.stack_formats": {"faulthandler": "faulthandler's dump"},
+    "checks.hang.stack_formats": {"faulthandler": "faulthandler's dump", "gil_holder": "what pystack prints"},
     "probing.loaded_libraries": {"_what_to_do": "the dynamic linker's errors"},
     "environments.index": {"_unreachable": "pip's errors"},
     "search.release": {"_machine": "/proc/cpuinfo"},

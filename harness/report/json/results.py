@@ -9,6 +9,7 @@ import msgspec
 
 from harness import __version__
 from harness.checks.migration.readiness import by_owner, unlocked
+from harness.core.attach import Attachment
 from harness.core.cache import Cache, CacheCleaning
 from harness.core.compiling import CompileCheck
 from harness.core.errors import RunDirError
@@ -74,6 +75,11 @@ def dump_compile_check(check: CompileCheck) -> str:
 def dump_link_check(check: LinkCheck) -> str:
     """Return what becomes of each binary, with the mangled names of what it misses."""
     return _dump(exit_code=int(exit_code(check)), **msgspec.to_builtins(check))
+
+
+def dump_attachment(attachment: Attachment) -> str:
+    """Return what each process does, with all of its threads and their whole stacks."""
+    return _dump(exit_code=int(exit_code(attachment)), **msgspec.to_builtins(attachment, order="deterministic"))
 
 
 def dump_matrix(matrix: Matrix, verdict: MatrixVerdict) -> str:

@@ -9,6 +9,7 @@ from harness.core.golden import Packing
 from harness.core.prediction import InspectedFile, Inspection
 from harness.core.report import RunReport
 from harness.report.document import Document
+from harness.report.documents.attach import attach_document
 from harness.report.documents.diagnosis import bisection_document, mitigation_document
 from harness.report.documents.doctor import checkup_document
 from harness.report.documents.first_bad import first_bad_document
@@ -21,7 +22,7 @@ from harness.report.documents.cache import cache_document, cleaning_document
 from harness.report.documents.packing import packing_document
 from harness.report.documents.run import run_document
 from harness.report.documents.waivers import waivers_document
-from tests.unit.builders import caches, fleets, golden_reviews, matrices, migrations, searches
+from tests.unit.builders import attached, caches, fleets, golden_reviews, matrices, migrations, searches
 from tests.unit.builders.causes import of_three_causes
 from tests.unit.builders.pages import governed, hanging
 from tests.unit.builders.reports import HOSTILE_NAMES, REPORTS
@@ -110,6 +111,8 @@ PLAIN: Mapping[str, Callable[[], Document]] = {
     "fleet_shard": lambda: shard_document(fleets.shard_done(), again="python -m harness fleet report x"),
     "fleet_more": lambda: shard_document(fleets.shard_done(), again="python -m harness fleet report x", more=True),
     "fleet_kept": lambda: kept_document(fleets.store_status()),
+    "attach": lambda: attach_document(attached.GROUP),
+    "attach_idle": lambda: attach_document(attached.ALONE),
     "bisection": _bisection,
     "cache": lambda: cache_document(caches.CACHE),
     "cache_empty": lambda: cache_document(caches.EMPTY),
