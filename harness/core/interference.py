@@ -4,6 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+LEAST_PAUSES = 20
+"""Of one kind: fewer tell nothing of who causes them."""
+LEVEL = 0.01
+"""Of the p-value, which is corrected for the number of tests."""
+
 
 class Loss(StrEnum):
     """How a process that has something to do does not get on."""
@@ -18,7 +23,8 @@ class Activity:
 
     Attributes:
         command: its command line, the name where it has none or it is hidden; ``count``: of processes.
-        ran_s, blocked_s: on CPUs, and in uninterruptible waits of its main thread that last 10 ms at least.
+        ran_s, blocked_s: on CPUs, and in uninterruptible waits of its main thread that last 10 ms at least;
+            ``meanwhile_s``: on CPUs while the watched process waited for one, each moment by how much of it was lost.
         bursts: how often it became active; ``period_s``: None where they do not recur regularly.
     """
 
@@ -26,8 +32,8 @@ class Activity:
     name: str
     command: str = ""
     count: int = 1
-    is_kernel_thread: bool = False
     ran_s: float = 0.0
+    meanwhile_s: float = 0.0
     blocked_s: float = 0.0
     bursts: int = 0
     period_s: float | None = None
@@ -42,7 +48,8 @@ class Association:
             of all time in which the watched process wanted to get on.
         excess_s: how much longer it was active there than its activity and the pauses would come to by chance.
         score: the distance from the mean of the rotations in their standard deviations.
-        p_value: corrected for the number of processes.
+        p_value: corrected for the number of tests. Where others explain more, it and ``excess_s`` are of the time
+            without their activity.
     """
 
     pid: int
@@ -78,7 +85,9 @@ class Interference:
         associations: of what recurs, the largest excess first.
         tested: how many pairs of a process and a kind of pause the p-values are corrected for.
         culprits: PIDs that are named, the likeliest first.
-        notes: what could not be seen, in words.
+        ended: the watched process ended meanwhile.
+        counts_waits: whether the kernel counts how long threads wait for a CPU; ``sees_functions``: whether it tells us
+            in which of its functions the watched process was blocked.
     """
 
     watched: Activity
@@ -95,4 +104,6 @@ class Interference:
     rotations: int = 0
     seed: int = 0
     culprits: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
+    ended: bool = False
+    counts_waits: bool = True
+    sees_functions: bool = True

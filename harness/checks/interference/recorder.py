@@ -9,7 +9,7 @@ in turn. PIDs that are new are those up to the newest one, which ``/proc/loadavg
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from harness.checks.interference.recording import Course, Part, ProcessCourse, Recording
 from harness.core.errors import ConfigError
@@ -25,7 +25,7 @@ SETTLE_NS = 500_000_000
 IDLE_NS = 10_000_000_000
 IDLE_THREAD_NS = 1_000_000_000
 TURNS, THREAD_TURNS = 20, 5
-# A process that was not blocked where it stopped running is asked at one of so many such moments, a mask of their number.
+# A process that was not blocked where it stopped running is asked at one of eight such moments: a mask of their number.
 SELDOM_BLOCKED = 7
 # New processes are looked for at every so many looks.
 NEW_TURNS = 3
@@ -33,12 +33,11 @@ NEW_TURNS = 3
 ASKED_THREADS = 4
 # Threads of the watched process that begin are found after so long.
 THREADS_NS = 100_000_000
+# Threads of the kernel work for others, also for the watched process, and are not recorded; but for those that move,
+# merge, evict or watch the pages of any process.
+WALK_MEMORY = ("kcompactd", "kdamond", "khugepaged", "ksmd", "kswapd")
 # To find the process that waits most.
 CHOOSE_S = 2.0
-NO_WAITS = "this kernel does not count how long threads wait for a CPU (no schedstat)"
-NO_WCHAN = "what the watched process is blocked in cannot be seen: another user's, it needs the right to trace it"
-
-Report = Callable[[float], None]
 
 
 def cpu_clock(pid: int) -> int:
@@ -58,7 +57,7 @@ class _Process:
         self.looked_ns = since_ns
         self.ran_ns = since_ns if course.is_new else since_ns - IDLE_NS
         self.blocked_ns = self.rests = 0
-        self.unasked = SELDOM_BLOCKED if course.is_kernel_thread else 0
+        self.unasked = 0
         self.is_awake = course.is_new
 
     def look(self, cpu_ns: int, since_ns: int, now_ns: int) -> None:
@@ -88,7 +87,18 @@ class _Process:
 class _Thread:
     """A thread of the watched process; its ``schedstat`` stays open."""
 
-    __slots__ = ("accounts", "blocked_in", "blocked_ns", "course", "file", "folder", "is_awake", "looked_ns", "ran_ns", "text")
+    __slots__ = (
+        "accounts",
+        "blocked_in",
+        "blocked_ns",
+        "course",
+        "file",
+        "folder",
+        "is_awake",
+        "looked_ns",
+        "ran_ns",
+        "text",
+    )
 
     def __init__(self, folder: str, now_ns: int) -> None:
         self.folder = folder
@@ -150,7 +160,7 @@ class _Thread:
 
 
 def _accounts(text: bytes) -> tuple[int, int]:
-    ran, waited, *_ = text.split() + [b"0", b"0"]
+    ran, waited, *_ = [*text.split(), b"0", b"0"]
     return int(ran), int(waited)
 
 
@@ -177,8 +187,8 @@ class Recorder:
         self._pid = pid
         self._recording = Recording(watched=watched)
 
-    def record(self, seconds: float, report: Report = lambda _: None) -> Recording:
-        """Look for so many seconds, or until the watched process has ended; ``report`` gets the seconds that have passed."""
+    def record(self, seconds: float) -> Recording:
+        """Look for so many seconds, or until the watched process has ended."""
         recording = self._recording
         begin_ns = now_ns = self._last_ns = self._found_ns = time.monotonic_ns()
         self._newest = self._newest_pid()
@@ -198,14 +208,13 @@ class Recorder:
                     self._find_threads(now_ns)
                     threads_ns = now_ns
                 if not self._threads:
-                    recording.notes.append(f"process {self._pid} ended after {(now_ns - begin_ns) * 1e-9:.1f} s")
+                    recording.ended = True
                     break
                 if now_ns - settled_ns >= SETTLE_NS:
                     self._sort(now_ns)
                     cpu_ns = time.process_time_ns()
                     self._adapt((cpu_ns - settled_cpu_ns) / (now_ns - settled_ns))
                     settled_ns, settled_cpu_ns = now_ns, cpu_ns
-                    report((now_ns - begin_ns) * 1e-9)
                 turn += 1
                 next_ns = max(next_ns + self._interval_ns, time.monotonic_ns())
                 time.sleep(max(next_ns - time.monotonic_ns(), 0) * 1e-9)
@@ -323,11 +332,7 @@ class Recorder:
             thread.unblock(now_ns)
             thread.close()
         os.close(self._load)
-        recording = self._recording
-        if not any(course.waited for course in recording.threads) and _accounts(read("/proc/self/schedstat") or b"") == (0, 0):
-            recording.notes.append(NO_WAITS)
-        if recording.blocked_in and not {*recording.blocked_in} - {"", "0"}:
-            recording.notes.append(NO_WCHAN)
+        self._recording.counts_waits = _accounts(read("/proc/self/schedstat") or b"") != (0, 0)
 
 
 def gone(pid: int) -> ConfigError:
@@ -336,7 +341,7 @@ def gone(pid: int) -> ConfigError:
 
 def _course(pid: int, *, is_new: bool) -> ProcessCourse | None:
     status = status_in(read(f"/proc/{pid}/stat"))
-    if status is None:
+    if status is None or (status.is_kernel_thread and not status.name.startswith(WALK_MEMORY)):
         return None
     cpus: frozenset[int] = frozenset()
     with contextlib.suppress(OSError):
@@ -346,14 +351,16 @@ def _course(pid: int, *, is_new: bool) -> ProcessCourse | None:
         name=status.name,
         command=_command(pid) or status.name,
         parent=status.parent,
-        is_kernel_thread=status.is_kernel_thread,
         is_new=is_new,
         cpus=cpus,
     )
 
 
 def _command(pid: int) -> str:
-    return (read(f"/proc/{pid}/cmdline") or b"").replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    """Return the command line without the folder of the program; empty where it has none (a thread of the kernel)."""
+    program, _, arguments = (read(f"/proc/{pid}/cmdline") or b"").partition(b"\0")
+    words = program.rpartition(b"/")[2] + b" " + arguments.replace(b"\0", b" ")
+    return words.decode("utf-8", "replace").strip()
 
 
 def waited_ns(pid: int) -> int:

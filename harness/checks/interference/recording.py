@@ -38,7 +38,6 @@ class ProcessCourse(Course):
     name: str
     command: str = ""
     parent: int = 0
-    is_kernel_thread: bool = False
     is_new: bool = False
     cpus: frozenset[int] = frozenset()
 
@@ -52,6 +51,7 @@ class Recording:
         watched: the process that is asked about, whose ``threads`` are recorded one by one.
         blocked_in: kernel function -> nanoseconds that a thread of the watched process was blocked in it.
         interval_ns: between two looks, usually; ``own_cpu_ns``: what the looks took.
+        ended: the watched process ended; ``counts_waits``: the kernel has accounts of what threads wait for CPUs.
     """
 
     watched: ProcessCourse
@@ -60,7 +60,8 @@ class Recording:
     looks_ns: list[int] = field(default_factory=list)
     blocked_in: dict[str, int] = field(default_factory=dict)
     own_cpu_ns: int = 0
-    notes: list[str] = field(default_factory=list)
+    ended: bool = False
+    counts_waits: bool = True
 
     @property
     def span_ns(self) -> int:

@@ -1,12 +1,12 @@
 """Whether activity goes with pauses more often than chance, and what recurs; pure.
 
 The test rotates the pauses against everybody's activity. In each of some equal blocks of the recording, about one for
-each pause, they are shifted in a circle by an offset of its own, drawn at random, the same for all processes. What varies more slowly than a
-block (a build that runs for a minute) is the same in all rotations and cannot be significant; nor can a rhythm that two
-processes merely share, unless they keep their phase in each block (the interval jitter of Amarasingham, Harrison,
-Hatsopoulos and Geman, Journal of Neurophysiology 107, 2012). The p-value compares the score of one series with the
-greatest score over all series in each rotation, which corrects for their number whatever their dependence (Westfall and
-Young, Resampling-Based Multiple Testing, 1993), and counts the recording itself (Phipson and Smyth, 2010).
+each pause, they are shifted in a circle by an offset of its own, drawn at random, the same for all processes. What
+varies more slowly than a block (a build that runs for a minute) is the same in all rotations and cannot be significant
+(the interval jitter of Amarasingham, Harrison, Hatsopoulos and Geman, Journal of Neurophysiology 107, 2012). The
+p-value compares the score of one series with the greatest score over all series in each rotation, which corrects for
+their number whatever their dependence (Westfall and Young, Resampling-Based Multiple Testing, 1993), and counts the
+recording itself (Phipson and Smyth, 2010).
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class Tested(NamedTuple):
 def rotation_test(
     pairs: Sequence[tuple[Series, npt.NDArray[np.float64], int]], *, rotations: int = ROTATIONS, seed: int = SEED
 ) -> list[Tested]:
-    """Test every row of the activity, (series, cells), against the pauses, (cells,), for each (pauses, activity, blocks).
+    """Test every row of activity against the pauses, for each (pauses (cells,), activity (series, cells), blocks).
 
     The p-values are corrected for all rows of all of them.
     """
