@@ -22,9 +22,9 @@ from harness.core.interference import Interference
 from harness.verdict.interference import culprits, share
 from tests.programs import neighbours
 
-TIMES, SECONDS, PERIOD_S = 20, 13.0, 0.35
+TIMES, SECONDS, PERIOD_S = 20, 15.0, 0.35
 FIRST_OF = 19 / 20
-SAVES_S = 0.5
+SAVES_S = 0.6
 PRIORITY = -19
 SETTLES_S = 0.3
 

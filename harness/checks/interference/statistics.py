@@ -19,8 +19,8 @@ import numpy.typing as npt
 from harness.checks.interference.recording import Series
 
 ROTATIONS, SEED = 4000, 43
-# Rotations at a time: about 100 MB for ten minutes.
-AT_A_TIME = 200
+# Of sums of products that are equal.
+ROUNDING = 1e-9
 # A peak of the autocorrelation that counts as a period; white noise of 1000 cells has 0.1 once in a thousand lags.
 PERIODIC = 0.3
 LEAST_CYCLES = 5
@@ -41,43 +41,33 @@ def rotation_test(
 
     The p-values are corrected for all rows of all of them.
     """
+    if not pairs:
+        return []
     chance = np.random.default_rng(seed)
-    observed = [activity @ pauses for pauses, activity, _ in pairs]
-    drawn: list[list[Series]] = [[] for _ in pairs]
-    for begin in range(0, rotations, AT_A_TIME):
-        count = min(AT_A_TIME, rotations - begin)
-        for (pauses, activity, blocks), sums in zip(pairs, drawn, strict=True):
-            sums.append(activity @ pauses[_rotated(chance, len(pauses), blocks, count)].T)
-    tables = [np.concatenate(sums, axis=1) for sums in drawn]
-    means = [table.mean(axis=1) for table in tables]
-    spreads = [np.where(spread > 0, spread, np.inf) for spread in (table.std(axis=1) for table in tables)]
-    scores = [(seen - mean) / spread for seen, mean, spread in zip(observed, means, spreads, strict=True)]
-    greatest = np.sort(
-        np.max(
-            [
-                ((table - mean[:, None]) / spread[:, None]).max(axis=0, initial=0.0)
-                for table, mean, spread in zip(tables, means, spreads, strict=True)
-            ],
-            axis=0,
-        )
-    )
+    scored = []
+    for pauses, activity, blocks in pairs:
+        observed = np.zeros(len(activity))
+        table = np.zeros((len(activity), rotations))
+        for begin, end in pairwise(np.linspace(0, len(pauses), blocks + 1).astype(int).tolist()):
+            if end == begin:
+                continue
+            products = _products(pauses[begin:end], activity[:, begin:end])
+            observed += products[:, 0]
+            table += products[:, chance.integers(end - begin, size=rotations)]
+        mean, spread = table.mean(axis=1), table.std(axis=1)
+        spread[spread <= ROUNDING * (1 + mean)] = np.inf  # what is always active, or never
+        scored.append((observed - mean, (observed - mean) / spread, (table - mean[:, None]) / spread[:, None]))
+    greatest = np.sort(np.max([drawn.max(axis=0, initial=0.0) for _, _, drawn in scored], axis=0))
     return [
-        Tested(seen - mean, score, (1 + rotations - np.searchsorted(greatest, score)) / (1 + rotations))
-        for seen, mean, score in zip(observed, means, scores, strict=True)
+        Tested(excess, score, (1 + rotations - np.searchsorted(greatest, score)) / (1 + rotations))
+        for excess, score, _ in scored
     ]
 
 
-def _rotated(chance: np.random.Generator, cells: int, blocks: int, count: int) -> npt.NDArray[np.int64]:
-    """Return ``count`` orders of the cells in which each block is shifted in a circle."""
-    bounds = np.linspace(0, cells, blocks + 1).astype(int).tolist()
-    return np.concatenate(
-        [
-            begin + (np.arange(end - begin) + chance.integers(end - begin, size=(count, 1))) % (end - begin)
-            for begin, end in pairwise(bounds)
-            if end > begin
-        ],
-        axis=1,
-    )
+def _products(pauses: Series, activity: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the sums of products of each series with the pauses by how far these are rotated, (series, cells)."""
+    spectra = np.fft.rfft(activity).conj() * np.fft.rfft(pauses)
+    return np.fft.irfft(spectra, len(pauses))
 
 
 def runs(active: npt.NDArray[np.bool_], bridge: int = 2) -> list[tuple[int, int]]:

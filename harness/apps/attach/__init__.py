@@ -1,1 +1,0 @@
-"""What a running server does that hangs now."""
