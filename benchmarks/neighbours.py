@@ -22,9 +22,9 @@ from harness.core.interference import Interference
 from harness.verdict.interference import culprits, share
 from tests.programs import neighbours
 
-TIMES, SECONDS, PERIOD_S = 20, 15.0, 0.35
+TIMES, SECONDS, PERIOD_S = 20, 13.0, 0.3
 FIRST_OF = 19 / 20
-SAVES_S = 0.6
+SAVES_S = 0.45
 PRIORITY = -19
 SETTLES_S = 0.3
 
@@ -49,7 +49,7 @@ CASES: dict[str, tuple[Callable[[Path], Words], Callable[[Path, int], Words], Ca
 }
 
 
-def main(times: int = TIMES) -> int:
+def main(times: int = TIMES, disk: str = ".") -> int:
     """Print a table; return 0 if every planted case is named first often enough, and no twin ever."""
     first: dict[str, int] = dict.fromkeys(CASES, 0)
     alarms: dict[str, int] = dict.fromkeys(CASES, 0)
@@ -60,7 +60,7 @@ def main(times: int = TIMES) -> int:
     for _ in range(times):
         for case, (server, neighbour, twin) in CASES.items():
             for plants in (neighbour, twin):
-                with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder, started(server(Path(folder))) as watched:
+                with tempfile.TemporaryDirectory(dir=disk) as folder, started(server(Path(folder))) as watched:
                     with started(plants(Path(folder), watched)) as planted:
                         seen = check(Recorder(watched).record(SECONDS), chosen=False)
                 seen = replace(seen, culprits=culprits(seen))
@@ -108,4 +108,4 @@ def started(words: Words) -> Iterator[int]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:])))
+    sys.exit(main(int(sys.argv[1]), *sys.argv[2:]) if sys.argv[1:] else main())

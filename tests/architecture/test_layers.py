@@ -16,6 +16,7 @@ LAYERS = (
         tuple(f"apps.{name}" for name in names)
         for names in (
             (
+                "attach",
                 "bisect",
                 "cache",
                 "compile_check",
@@ -44,7 +45,15 @@ LAYERS = (
     ("verdict",),
     ("checks.migration",),
     ("checks.startup",),
-    ("checks.latency", "checks.outputs", "checks.prediction", "checks.hang", "checks.compiling", "checks.linking"),
+    (
+        "checks.latency",
+        "checks.outputs",
+        "checks.prediction",
+        "checks.hang",
+        "checks.compiling",
+        "checks.interference",
+        "checks.linking",
+    ),
     ("probing",),
     ("artifacts", "environments"),
     ("config", "store"),
@@ -85,6 +94,10 @@ PURE_MODULES = (
     "checks.hang.stack_words",
     "checks.hang.story",
     "checks.hang.waits",
+    "checks.interference.check",
+    "checks.interference.recording",
+    "checks.interference.statistics",
+    "checks.interference.timeline",
     "checks.latency.allocator",
     "checks.latency.budget",
     "checks.latency.common_slowdown",
@@ -158,6 +171,7 @@ PURE_MODULES = (
     "verdict.first_bad",
     "verdict.horizon",
     "verdict.inputs",
+    "verdict.interference",
     "verdict.latency",
     "verdict.machine",
     "verdict.matrix",

@@ -13,7 +13,7 @@ from pathlib import Path
 PROGRAMS: dict[str, Callable[..., None]] = {}
 # 4 KiB pages of the large server: its page tables take about 40 ms to walk.
 LARGE = 2 << 30
-WRITTEN = 16 << 20
+WRITTEN = 64 << 20
 
 
 def program(function: Callable[..., None]) -> Callable[..., None]:
