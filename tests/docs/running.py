@@ -54,6 +54,7 @@ LEFT_OUT = {
     r".* --over releases .*half_on.*": "builds what lies between: test_first_bad.py searches so",
     r".*--over releases --cell .*|.*--cell .* --over releases.*": "builds what lies between: as above",
     r".* -m harness .*torch.backend[ =]cpu": "needs PyTorch's own index: test_torch_backends.py stands for it",
+    r".* -m harness attach --system .*": "records a process of the reader's: test_system.py records one",
     r".* -m harness fleet .*": "needs a store and its plan: test_fleet.py runs each",
 }
 """By pattern of a whole command, why no test executes it."""

@@ -3,17 +3,13 @@
 import argparse
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from harness.checks.interference.check import check
-from harness.checks.interference.recorder import CHOOSE_S, Recorder, most_waiting
-from harness.checks.interference.timeline import timeline
 from harness.cli.terminal import say, shown
 from harness.core.errors import ConfigError
-from harness.core.interference import Interference
-from harness.machine.progress import Progress
-from harness.report.formats import INTERFERENCE
-from harness.report.trace import render_trace
-from harness.verdict.interference import culprits
+
+if TYPE_CHECKING:
+    from harness.core.interference import Interference
 
 LEAST_S, MOST_S = 2.0, 3600.0
 FOLDER = Path("reports", "attach-system")
@@ -35,12 +31,20 @@ def add_options(command: argparse.ArgumentParser, which: "argparse._MutuallyExcl
     )
 
 
-def run(parsed: argparse.Namespace) -> Interference:
+def run(parsed: argparse.Namespace) -> "Interference":
     """Record, write the result and its trace to ``parsed.out`` or ``FOLDER``, print it, return it for its exit code.
 
     Raises:
         ConfigError: there is no such process, nobody waits, or so many seconds cannot be recorded.
     """
+    from harness.checks.interference.check import check
+    from harness.checks.interference.recorder import CHOOSE_S, Recorder, most_waiting
+    from harness.checks.interference.timeline import timeline
+    from harness.machine.progress import Progress
+    from harness.report.formats import INTERFERENCE
+    from harness.report.trace import render_trace
+    from harness.verdict.interference import culprits
+
     if not LEAST_S <= parsed.seconds <= MOST_S:
         raise ConfigError(f"--seconds {parsed.seconds:g}", f"name from {LEAST_S:g} to {MOST_S:g} seconds")
     progress = Progress()

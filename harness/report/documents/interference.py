@@ -27,6 +27,8 @@ from harness.verdict.interference import holds_up, is_named, is_well, share, too
 
 MOST_ROWS = 10
 MOST_NAMED = 3
+LEAST_SHOWN = 0.005
+"""Of the lost time: less is 0 %."""
 LONGEST_COMMAND = 60
 # Parts of the names of kernel functions -> what a process waits for in them.
 WAITS_FOR = (
@@ -151,7 +153,7 @@ def _associations(result: Interference) -> Table:
                 _period(_activity(result, one.pid)),
                 Cell(f"{one.p_value:.2g}", tone=BAD if one.pid in result.culprits and is_named(one, result) else PLAIN),
             ),
-            importance=ALWAYS if place < MOST_ROWS else placed(DETAIL, place),
+            importance=ALWAYS if place < MOST_ROWS and share(one, result) >= LEAST_SHOWN else placed(DETAIL, place),
         )
         for place, one in enumerate(result.associations)
     )
