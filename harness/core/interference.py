@@ -44,8 +44,8 @@ class Association:
     """How the activity of one process goes with one kind of the watched one's pauses.
 
     Attributes:
-        beside: share of the lost time that has its activity beside it or up to 20 ms before; ``usual``: the same share
-            of all time in which the watched process wanted to get on.
+        beside: of the lost time, the share in which it was active, or up to two looks before; where a CPU is waited
+            for, which share of one it had. ``usual``: the same of all time in which the watched process wanted to get on.
         excess_s: how much longer it was active there than its activity and the pauses would come to by chance.
         score: the distance from the mean of the rotations in their standard deviations.
         p_value: corrected for the number of tests. Where others explain more, it and ``excess_s`` are of the time

@@ -191,8 +191,8 @@ def _associations(tests: Sequence[_Test], cell_s: float, seed: int) -> Iterator[
                 Association(
                     pid=test.pids[place],
                     loss=test.loss,
-                    beside=float(test.lost[row > 0].sum() / test.lost.sum()),
-                    usual=float((row > 0).mean()),
+                    beside=float(row @ test.lost / test.lost.sum()),
+                    usual=float(row.mean()),
                     excess_s=float(excess) * cell_s,
                     score=float(tested.score[place]),
                     p_value=float(p_value),

@@ -109,9 +109,10 @@ def _sentence(result: Interference, pid: int) -> str:
     best = max((one for one in result.associations if one.pid == pid), key=lambda one: share(one, result))
     activity = _activity(result, pid)
     recurs = f", and recurs every {activity.period_s:.2f} s" if activity.period_s is not None else ""
-    beside = f"beside {best.beside:.0%} of the time lost {best.loss}, and {best.usual:.0%} of all time"
+    what = "has {:.0%} of a CPU" if best.loss is Loss.CPU else "is active for {:.0%}"
+    beside = f"{what.format(best.beside)} beside what is lost {best.loss}, usually {best.usual:.0%}"
     p_value = f"(p = {best.p_value:.2g}, corrected for {counted(result.tested, 'test')})"
-    return f"{_name(activity)} is active {beside} {p_value}{recurs}"
+    return f"{_name(activity)} {beside} {p_value}{recurs}"
 
 
 def _remedies(result: Interference) -> Iterator[str]:
@@ -162,7 +163,7 @@ def _associations(result: Interference) -> Table:
         rows=rows,
         numbers=(2, 3, 4, 5, 6),
         noun="program",
-        legend="beside: share of the lost time with its activity in it or shortly before; usual: of all time",
+        legend="beside: how much of the lost time it was active (of a CPU: had one); usual: of all time",
     )
 
 

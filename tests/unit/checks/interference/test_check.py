@@ -65,7 +65,7 @@ def test_who_takes_the_cpu_is_named_and_who_has_the_same_rhythm_is_not() -> None
     assert found.culprits == (CULPRIT,) and exit_code(found) is ExitCode.INCOMPATIBLE
     assert found.pauses[Loss.CPU].count == 34 and found.pauses[Loss.CPU].lost_s == pytest.approx(34 * 0.045)
     named = found.associations[0]
-    assert named.pid == CULPRIT and named.loss is Loss.CPU and named.beside == 1 and named.usual < 0.35
+    assert named.pid == CULPRIT and named.loss is Loss.CPU and named.beside == pytest.approx(0.5) and named.usual < 0.2
     assert found.own_share == pytest.approx(0.01, rel=0.01) and found.tested == 2
 
 

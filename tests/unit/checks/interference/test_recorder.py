@@ -90,9 +90,8 @@ def test_whoever_burns_the_cpu_is_named_and_the_twin_on_another_one_is_not(tmp_p
         burner = stack.enter_context(started(neighbours.__file__, "burns", cpus[0], 0.3, 0.25))
         twin = stack.enter_context(started(neighbours.__file__, "burns", cpus[-1], 0.27, 0.25))
         found = check(Recorder(server.pid).record(12), chosen=False)
-    first = found.associations[0]
-    assert first.pid == burner.pid and first.loss is Loss.CPU and first.p_value < 0.01
-    assert all(one.p_value > 0.01 for one in found.associations if one.pid == twin.pid)
+    values = {one.pid: one.p_value for one in found.associations if one.loss is Loss.CPU}
+    assert values[burner.pid] < 0.01 < values.get(twin.pid, 1)  # others of a busy machine may take more
 
 
 @pytest.mark.slow
