@@ -45,7 +45,7 @@ class Association:
 
     Attributes:
         beside: of the lost time, the share in which it was active, or up to two looks before; where a CPU is waited
-            for, which share of one it had. ``usual``: the same of all time in which the watched process wanted to get on.
+            for, which share of one it had. ``usual``: the same of all time in which the watched process wanted anything.
         excess_s: how much longer it was active there than its activity and the pauses would come to by chance.
         score: the distance from the mean of the rotations in their standard deviations.
         p_value: corrected for the number of tests. Where others explain more, it and ``excess_s`` are of the time

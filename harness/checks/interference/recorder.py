@@ -18,13 +18,16 @@ from harness.machine.proc_files import numbers_in, read, status_in
 INTERVAL_NS = 10_000_000
 # Of one core, for the looks.
 MOST_OWN = 0.02
-# The interval widens by this factor where the looks cost more, and narrows where they cost half of it.
-STEP = 1.25
+# The interval follows what looks cost: wider in proportion where it is more, narrower in such steps where it is half.
+AIMED_AT, STEP = 0.9, 1.25
 SETTLE_NS = 500_000_000
+FIRST_SETTLE_NS = 100_000_000
 # What has been idle for so long is asked at every so many looks only; of threads of the watched process, as well.
 IDLE_NS = 10_000_000_000
 IDLE_THREAD_NS = 1_000_000_000
 TURNS, THREAD_TURNS = 20, 5
+# Of more threads that are busy, some are asked at each look, in turn.
+MOST_THREADS = 32
 # A process that was not blocked where it stopped running is asked at one of eight such moments: a mask of their number.
 SELDOM_BLOCKED = 7
 # New processes are looked for at every so many looks.
@@ -197,6 +200,7 @@ class Recorder:
         self._sort(now_ns)
         begin_cpu_ns = settled_cpu_ns = time.process_time_ns()
         settled_ns = threads_ns = now_ns
+        settle_ns = now_ns + FIRST_SETTLE_NS
         next_ns = now_ns
         turn = 0
         try:
@@ -210,11 +214,11 @@ class Recorder:
                 if not self._threads:
                     recording.ended = True
                     break
-                if now_ns - settled_ns >= SETTLE_NS:
+                if now_ns >= settle_ns:
                     self._sort(now_ns)
                     cpu_ns = time.process_time_ns()
                     self._adapt((cpu_ns - settled_cpu_ns) / (now_ns - settled_ns))
-                    settled_ns, settled_cpu_ns = now_ns, cpu_ns
+                    settled_ns, settled_cpu_ns, settle_ns = now_ns, cpu_ns, now_ns + SETTLE_NS
                 turn += 1
                 next_ns = max(next_ns + self._interval_ns, time.monotonic_ns())
                 time.sleep(max(next_ns - time.monotonic_ns(), 0) * 1e-9)
@@ -225,7 +229,9 @@ class Recorder:
         return recording
 
     def _look(self, now_ns: int, turn: int) -> None:
-        for tid, thread in (*self._often_threads, *self._seldom_threads[turn % THREAD_TURNS :: THREAD_TURNS]):
+        turns = 1 + len(self._often_threads) // MOST_THREADS
+        often = self._often_threads[turn % turns :: turns]
+        for tid, thread in (*often, *self._seldom_threads[turn % THREAD_TURNS :: THREAD_TURNS]):
             try:
                 blocked = thread.look(now_ns, asks=len(self._often_threads) <= ASKED_THREADS)
             except OSError:
@@ -320,8 +326,9 @@ class Recorder:
         self._seldom_threads = [item for item in threads if now_ns - item[1].ran_ns >= IDLE_THREAD_NS]
 
     def _adapt(self, own_share: float) -> None:
-        if own_share > self._most_own:
-            self._interval_ns = int(self._interval_ns * STEP)
+        aimed_at = AIMED_AT * self._most_own
+        if own_share > aimed_at:
+            self._interval_ns = int(self._interval_ns * own_share / aimed_at)
         elif own_share < self._most_own / 2:
             self._interval_ns = max(int(self._interval_ns / STEP), self._least_ns)
 
