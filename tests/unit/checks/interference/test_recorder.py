@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.checks.interference.check import check
-from harness.checks.interference.recorder import Recorder, most_waiting
+from harness.checks.interference.recorder import Recorder, most_waiting, waited_ns
 from harness.checks.interference.recording import ProcessCourse, Recording
 from harness.core.errors import ConfigError
 from harness.core.interference import Loss
@@ -78,8 +78,9 @@ def test_a_recording_ends_with_the_process_also_where_nobody_has_reaped_it() -> 
 
 
 def test_looks_that_cost_too_much_are_taken_less_often() -> None:
-    recording = Recorder(os.getppid(), most_own=0.0001).record(1.6)
-    assert recording.interval_ns > 11_000_000
+    recording = Recorder(os.getppid(), most_own=0.004).record(1)
+    looks_ns = recording.looks_ns
+    assert looks_ns[-1] - looks_ns[-2] > 12_000_000 and recording.own_cpu_ns < 0.02 * recording.span_ns
 
 
 @pytest.mark.slow
@@ -101,4 +102,7 @@ def test_the_process_that_waits_most_is_found() -> None:
         started(neighbours.__file__, "burns", cpu, 1, 1) as first,
         started(neighbours.__file__, "burns", cpu, 1, 1) as second,
     ):
-        assert most_waiting(1.0) in (first.pid, second.pid)
+        before_ns = waited_ns(first.pid)
+        found = most_waiting(1.0)
+        # Others of a busy machine may wait longer.
+        assert found in (first.pid, second.pid) or waited_ns(found) > 0.5 * (waited_ns(first.pid) - before_ns) > 0
