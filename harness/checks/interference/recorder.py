@@ -183,12 +183,14 @@ class Recorder:
         self._threads: dict[int, _Thread] = {}
         self._often_threads: list[tuple[int, _Thread]] = []
         self._seldom_threads: list[tuple[int, _Thread]] = []
-        self._load = os.open("/proc/loadavg", os.O_RDONLY)
         watched = _course(pid, is_new=False)
         if watched is None:
-            raise gone(pid)
+            raise ConfigError(
+                f"there is no process {pid}", "ps -e shows which there are; in a container, those of it only"
+            )
         self._pid = pid
         self._recording = Recording(watched=watched)
+        self._load = os.open("/proc/loadavg", os.O_RDONLY)
 
     def record(self, seconds: float) -> Recording:
         """Look for so many seconds, or until the watched process has ended."""
@@ -340,10 +342,6 @@ class Recorder:
             thread.close()
         os.close(self._load)
         self._recording.counts_waits = _accounts(read("/proc/self/schedstat") or b"") != (0, 0)
-
-
-def gone(pid: int) -> ConfigError:
-    return ConfigError(f"there is no process {pid}", "ps -e shows which there are; in a container, those of it only")
 
 
 def _course(pid: int, *, is_new: bool) -> ProcessCourse | None:
