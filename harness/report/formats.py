@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from harness.core.diagnosis import Bisection
     from harness.core.fleet import FleetPlan, FleetReport
     from harness.core.golden import GoldenStatus, Review
+    from harness.core.interference import Interference
     from harness.core.linking import LinkCheck
     from harness.core.machine import Checkup
     from harness.core.migration import Migration
@@ -264,6 +265,15 @@ COMPILE_CHECK: Formats["CompileCheck"] = Formats(
     Format("html", _COMPILES["html"]),
     Format("json", lambda check, _: _of("json.results").dump_compile_check(check)),
     Format("sarif", lambda check, _: _of("ci.sarif").render_compile_sarif(check)),
+)
+_INTERFERENCE = _documented(
+    lambda found, shown: _of("documents.interference").interference_document(found, directory=shown.directory)
+)
+INTERFERENCE: Formats["Interference"] = Formats(
+    Format("json", lambda found, _: _of("json.results").dump_interference(found), "interference.json"),
+    Format("markdown", _INTERFERENCE["markdown"], "interference.md"),
+    Format("html", _INTERFERENCE["html"], "interference.html"),
+    Format("console", _INTERFERENCE["console"]),
 )
 _CHECKUP = _documented(lambda checkup, _: _of("documents.doctor").checkup_document(checkup))
 CHECKUP: Formats["Checkup"] = Formats(

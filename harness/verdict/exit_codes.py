@@ -12,6 +12,7 @@ from harness.core.errors import ExitCode
 from harness.core.outcome import Decision, Status
 from harness.core.prediction import Inspection, Prediction
 from harness.core.verdict import Judgement
+from harness.verdict.interference import is_well
 from harness.verdict.linking import is_enough
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def _of_many_models(result: object) -> ExitCode:
     from harness.core.attach import Attachment
     from harness.core.fleet import FleetReport
     from harness.core.golden import GoldenStatus, Packing, Review
+    from harness.core.interference import Interference
     from harness.core.linking import LinkCheck, LinkOutcome
     from harness.core.machine import Checkup
     from harness.core.migration import Migrated, Migration
@@ -79,6 +81,8 @@ def _of_many_models(result: object) -> ExitCode:
                 return RED
             enough = all(is_enough(binary, result) for binary in result.binaries)
             return GREEN if links == {LinkOutcome.LINKS} and enough else OPEN
+        case Interference():
+            return RED if result.culprits else GREEN if is_well(result) else OPEN
         case Migration():
             outcomes = set(result.counts)
             if outcomes - {Migrated.READY, Migrated.UNDECIDED}:

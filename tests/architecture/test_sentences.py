@@ -37,7 +37,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
     "search.release": {"_machine": "/proc/cpuinfo"},
     "checks.migration.compilation": {"not_compiled": "the errors of torch._inductor and of C++ compilers"},
     "verdict.migration": {"_refuses_size": "torch.export's guards"},
-    "checks.compiling.diagnostics": {"api_of": "compilers' errors"},
+    "checks.compiling.diagnostics": {"api_of": "compilers' errors", "errors_in": "compilers' errors"},
     "machine.gpu": {"_first_known": "nvidia-smi's errors"},
     "worker.fingerprint": {"_cpu": "/proc/cpuinfo"},
     "worker.requests.files": {"_load_tensors": "torch.load's errors"},

@@ -23,6 +23,7 @@ HELP = CommandHelp(
         ("PID --probe", "for a liveness probe: 1 if it hangs, else 0"),
         ("PID --watch 3600 --out DIR", "wait up to an hour for the hang"),
         ("PID --no-stop --format json", "what /proc tells, for programs"),
+        ("--system --pid PID", "which other process holds it up, when it stalls now and then"),
     ),
     "0 works or is idle, 1 hangs (blocked, stopped, a zombie), 4 busy, starved, or it cannot be told",
     "guide/attach.md",
@@ -30,6 +31,7 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
+    from harness.apps.attach import system
     from harness.report.formats import ATTACH
 
     which = command.add_mutually_exclusive_group(required=True)
@@ -37,7 +39,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     which.add_argument("--name", metavar="NAME", help="all processes of this name, or whose command line has it")
     which.add_argument("--port", type=int, metavar="PORT", help="the processes that listen on this TCP port")
     which.add_argument("--container", metavar="ID", help="the processes of this container, by the start of its id")
-    # HOOK for `--system`: it joins this group, and `call` hands over to it before `asked_for`.
+    system.add_options(command, which)
     command.add_argument(
         "--window", type=float, default=2.0, metavar="SECONDS", help="how long to look before judging (default: 2)"
     )
@@ -53,7 +55,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
         help="wait so long for the hang, take evidence, and end with 1, else with 0",
     )
     command.add_argument(
-        "--out", type=Path, metavar="DIR", help="with --watch: write the evidence here (the 10 latest are kept)"
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="where the evidence of --watch goes (the 10 latest are kept), or the trace of --system",
     )
     add_format(command, ATTACH.names)
 
@@ -63,6 +68,16 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.core.errors import ConfigError
     from harness.report.formats import ATTACH
 
+    if parsed.system:
+        from harness.apps.attach import system
+
+        if parsed.probe or parsed.watch is not None or not parsed.stop:
+            raise ConfigError(
+                "--system with --probe, --watch or --no-stop", "it records all processes and stops none: leave them out"
+            )
+        return system.run(parsed)
+    if parsed.held_up is not None:
+        raise ConfigError("--pid without --system", f"name the process itself: attach {parsed.held_up}")
     if not 0.5 <= parsed.window <= 600:
         raise ConfigError(f"--window {parsed.window:g} is no such time", "name seconds from 0.5 to 600")
     if parsed.out is not None and parsed.watch is None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.checks.attach.sockets import LISTEN, inodes_of, listening
-from harness.checks.hang.activity import numbers_in
 from harness.core.errors import ConfigError
 from harness.machine.files import text_of
+from harness.machine.proc_files import numbers_in
 
 MOST_PROCESSES = 64
 LIST_THEM = "list processes with: ps -ef"

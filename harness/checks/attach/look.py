@@ -17,7 +17,6 @@ from harness.checks.hang.activity import (
     ThreadUse,
     Window,
     living,
-    numbers_in,
     peek,
     window_of,
 )
@@ -26,6 +25,7 @@ from harness.core.attach import Attached, Lock, ThreadFacts
 from harness.machine import control_groups
 from harness.machine.files import text_of
 from harness.machine.load import quota
+from harness.machine.proc_files import numbers_in
 
 WINDOW_S: Final = 2.0
 EVERY_S: Final = 0.1

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from harness.checks.hang import waits
 from harness.core.hang import ThreadActivity
+from harness.machine.proc_files import numbers_in, read, status_in
 
 # A thread that used less of the time since the last look is asked what it waits for; the others are at work.
 QUIET_SHARE = 0.05
@@ -34,7 +35,6 @@ PRESSURE_SHARE = 0.5
 LEAST_COUNTED = 0.2
 # A watcher that was itself kept from looking for so long (a suspended machine) does not count that time.
 UNWATCHED_NS = 1_000_000_000
-TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _NO_SCHEDSTAT = "this kernel does not count the time that a thread waits for a CPU"
 NO_SYSCALL = "what its threads wait for cannot be seen: this needs the right to trace the process (ptrace)"
 _NO_IO = "its input and output cannot be counted"
@@ -149,10 +149,10 @@ class Sampler:
         self, tid: int, now_ns: int, around: waits.Surroundings | None, *, count_io: bool
     ) -> ThreadSample | None:
         folder = f"{self._root}/task/{tid}"
-        status = _status(_read(f"{folder}/stat"))
+        status = status_in(read(f"{folder}/stat"))
         if status is None:
             return None
-        accounts = (_read(f"{folder}/schedstat") or b"").split()
+        accounts = (read(f"{folder}/schedstat") or b"").split()
         runs: int | None = None
         if len(accounts) >= 3 and (accounts[2] != b"0" or status.state == "R"):
             on_cpu_ns, run_delay_ns, runs = int(accounts[0]), int(accounts[1]), int(accounts[2])
@@ -175,7 +175,7 @@ class Sampler:
         )
 
     def _pressure_ns(self) -> int | None:
-        total = re.match(rb"some .*total=(\d+)", _read(f"{self._proc}/pressure/cpu") or b"")
+        total = re.match(rb"some .*total=(\d+)", read(f"{self._proc}/pressure/cpu") or b"")
         return 1000 * int(total[1]) if total is not None else None
 
     def _cpus(self) -> int:
@@ -192,8 +192,8 @@ class Sampler:
             return waits.STOPPED if state == "T" else waits.DEBUGGER
         if state not in "SD":
             return ""
-        call = _read(f"{folder}/syscall")
-        wchan = (_read(f"{folder}/wchan") or b"").decode("ascii", "replace")
+        call = read(f"{folder}/syscall")
+        wchan = (read(f"{folder}/wchan") or b"").decode("ascii", "replace")
         if call is None:
             if Path(folder).exists():
                 self._notes.add(NO_SYSCALL)
@@ -203,7 +203,7 @@ class Sampler:
 
     def _io(self, folder: str) -> int | None:
         """Sum up what was read and written: by system calls, and by page faults in mapped files."""
-        text = _read(f"{folder}/io")
+        text = read(f"{folder}/io")
         if not text:
             if Path(folder).exists():
                 self._notes.add(_NO_IO)
@@ -216,9 +216,9 @@ class Sampler:
         parents = [(self._pid, tid) for tid in tids]
         while parents:
             pid, tid = parents.pop()
-            for child in map(int, (_read(f"{self._proc}/{pid}/task/{tid}/children") or b"").split()):
+            for child in map(int, (read(f"{self._proc}/{pid}/task/{tid}/children") or b"").split()):
                 folder = f"{self._proc}/{child}"
-                status = _status(_read(f"{folder}/stat"))
+                status = status_in(read(f"{folder}/stat"))
                 if status is None:
                     continue
                 threads: list[int] = []
@@ -267,7 +267,7 @@ class Sampler:
         return shared
 
     def _watched_by(self, fd: int) -> tuple[int, ...]:
-        lines = (_read(f"{self._shared}/fdinfo/{fd}") or b"").splitlines()
+        lines = (read(f"{self._shared}/fdinfo/{fd}") or b"").splitlines()
         return tuple(int(line.split()[1]) for line in lines if line.startswith(b"tfd:"))
 
     def _peek(self, address: int, length: int) -> bytes:
@@ -303,35 +303,13 @@ class WorkerSampler:
         return self._samplers.setdefault(pid, Sampler(pid)).sample(detailed=detailed, apart=apart)
 
 
-@dataclass(frozen=True, slots=True)
-class _Status:
-    name: str
-    state: str
-    cpu_ns: int
-    dead_children_cpu_ns: int
-    started_ns: int
-
-
-def _status(text: bytes | None) -> _Status | None:
-    """Read ``stat``: number (name) state ... utime stime cutime cstime ... starttime; any name, also ``)``."""
-    if not text or b")" not in text:
-        return None
-    head, _, tail = text.rpartition(b")")
-    fields = tail.split()
-    if len(fields) < 20:
-        return None
-    own, dead = sum(map(int, fields[11:13])), sum(map(int, fields[13:15]))
-    name = head.partition(b"(")[2].decode("utf-8", "replace")
-    return _Status(name, fields[0].decode(), own * TICK_NS, dead * TICK_NS, int(fields[19]) * TICK_NS)
-
-
 def living(folder: str, tids: Iterable[int]) -> str:
     """Return where a process's files and memory are seen: its own folder, or a thread's that outlives the first."""
-    status = _status(_read(f"{folder}/stat"))
+    status = status_in(read(f"{folder}/stat"))
     if status is None or status.state not in "ZX":
         return folder
     threads = (f"{folder}/task/{tid}" for tid in tids)
-    alive = ((thread, _status(_read(f"{thread}/stat"))) for thread in threads)
+    alive = ((thread, status_in(read(f"{thread}/stat"))) for thread in threads)
     return next((thread for thread, seen in alive if seen is not None and seen.state not in "ZX"), folder)
 
 
@@ -343,8 +321,8 @@ def peek(folder: str, address: int, length: int) -> bytes:
 
 
 def _queue(folder: str) -> tuple[str, int]:
-    status = _status(_read(f"{folder}/stat"))
-    accounts = (_read(f"{folder}/schedstat") or b"").split()
+    status = status_in(read(f"{folder}/stat"))
+    accounts = (read(f"{folder}/schedstat") or b"").split()
     return status.state if status is not None else "", int(accounts[1]) if len(accounts) >= 3 else 0
 
 
@@ -353,25 +331,6 @@ def _open_files(folder: str) -> Iterator[str]:
         for path in Path(folder).iterdir():
             with contextlib.suppress(OSError):
                 yield str(path.readlink())
-
-
-def numbers_in(folder: str) -> list[int]:
-    """Return the entries that are numbers: threads, processes, descriptors. Raises ``OSError``: it is not there."""
-    with os.scandir(folder) as entries:
-        return [int(entry.name) for entry in entries if entry.name.isdigit()]
-
-
-def _read(path: str) -> bytes | None:
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except OSError:
-        return None
-    try:
-        return os.read(descriptor, 8192)
-    except OSError:  # the process ended between opening and reading
-        return None
-    finally:
-        os.close(descriptor)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

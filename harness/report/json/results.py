@@ -15,6 +15,7 @@ from harness.core.compiling import CompileCheck
 from harness.core.errors import RunDirError
 from harness.core.fleet import FleetPlan, FleetReport
 from harness.core.golden import GoldenStatus, Review
+from harness.core.interference import Interference
 from harness.core.linking import LinkCheck
 from harness.core.machine import Checkup
 from harness.core.migration import Migration
@@ -80,6 +81,11 @@ def dump_link_check(check: LinkCheck) -> str:
 def dump_attachment(attachment: Attachment) -> str:
     """Return what each process does, with all of its threads and their whole stacks."""
     return _dump(exit_code=int(exit_code(attachment)), **msgspec.to_builtins(attachment, order="deterministic"))
+
+
+def dump_interference(found: Interference) -> str:
+    """Return what holds up a process, and every process that did something meanwhile."""
+    return _dump(exit_code=int(exit_code(found)), **msgspec.to_builtins(found))
 
 
 def dump_matrix(matrix: Matrix, verdict: MatrixVerdict) -> str:

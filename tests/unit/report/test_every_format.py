@@ -42,6 +42,7 @@ from harness.core.attach import (
     Why,
 )
 from harness.core.hang import Frame, ThreadStack
+from harness.core.interference import Activity, Interference
 from harness.core.linking import LinkCheck, LinkedBinary, LinkNote, LinkOutcome, MissingSymbol, SymbolChange
 from harness.core.machine import CheckStatus, Checkup, MachineCheck
 from harness.core.outcome import Decision, Outcome, Status
@@ -66,6 +67,7 @@ from harness.report.json.results import (
     dump_first_bad,
     dump_fleet,
     dump_inspection,
+    dump_interference,
     dump_attachment,
     dump_link_check,
     dump_matrix,
@@ -73,8 +75,9 @@ from harness.report.json.results import (
     dump_review,
     dump_status,
 )
-from tests.unit.builders import caches
+from tests.unit.builders import caches, interferences
 from harness.report.formats import (
+    INTERFERENCE,
     CACHE,
     CACHE_CLEANING,
     COMPILE_CHECK,
@@ -163,6 +166,19 @@ def inspection() -> Inspection:
         files.append(InspectedFile(path=name, facts=facts, verdicts={"new": told}))
         files.append(InspectedFile(path=f"{name}.pt", failure=ArchiveProblem(kind="damaged", text=name), verdicts={}))
     return Inspection(releases={"new": "2.6.0"}, files=tuple(files))
+
+
+def interference() -> Interference:
+    """Return a process that is held up by others whose every text is hostile."""
+
+    def named(number: int, activity: Activity) -> Activity:
+        name = HOSTILE_NAMES[number % len(HOSTILE_NAMES)]
+        return replace(activity, pid=activity.pid + number, name=name, command=name)
+
+    known = interferences.HELD_UP
+    active = tuple(named(number, known.active[0]) for number in range(len(HOSTILE_NAMES)))
+    where = dict.fromkeys(HOSTILE_NAMES, 0.1)
+    return replace(known, watched=named(0, known.watched), active=active, where=where, associations=(), culprits=())
 
 
 def attachment() -> Attachment:
@@ -452,6 +468,10 @@ FORMATS: dict[tuple[str, str], Format] = {
     ("attach", "html"): Format(_shown(ATTACH, "html", attachment), _page),
     ("attach", "json"): Format(lambda: dump_attachment(attachment()), _json_texts, raw=True),
     ("attach", "markdown"): Format(_shown(ATTACH, "markdown", attachment), _markdown),
+    ("attach --system", "console"): Format(_shown(INTERFERENCE, "console", interference), shown=()),
+    ("attach --system", "html"): Format(_shown(INTERFERENCE, "html", interference), _page),
+    ("attach --system", "json"): Format(lambda: dump_interference(interference()), _json_texts, raw=True),
+    ("attach --system", "markdown"): Format(_shown(INTERFERENCE, "markdown", interference), _markdown),
     ("link-check", "console"): Format(_shown(LINK_CHECK, "console", link_check), shown=()),
     ("link-check", "html"): Format(_shown(LINK_CHECK, "html", link_check), _page),
     ("link-check", "json"): Format(lambda: dump_link_check(link_check()), _json_texts, raw=True),
@@ -509,7 +529,7 @@ def offered(one: argparse.ArgumentParser, verb: str = "") -> Iterator[tuple[str,
 
 
 def test_no_format_of_the_command_line_is_missing() -> None:
-    assert set(offered(parser())) == set(FORMATS)
+    assert set(offered(parser())) == {(verb, name) for verb, name in FORMATS if verb != "attach --system"}
 
 
 @pytest.mark.parametrize("form", FORMATS.values(), ids=IDS)
