@@ -257,7 +257,7 @@ def test_newest_release_keeps_sizes_open_and_the_older_one_does_not_load_what_it
 @pytest.mark.slow
 def test_plain_script_of_torch_alone_comes_to_the_same_outcome_for_every_model_of_the_zoo(tmp_path: Path) -> None:
     sides = ("--old", "2.6.0", "--new", "2.15.0", "--out", str(tmp_path))
-    harness("migrate", *sides, "--package", timeout_s=ZOO_DEADLINE_S)
+    harness("migrate", *sides, "--package", *CONVERTER, timeout_s=ZOO_DEADLINE_S)
     migration = found(tmp_path)
     assert len(migration["models"]) >= 65
     python = harness("env", "2.15.0").stdout.split()[-1]
