@@ -1,11 +1,9 @@
-"""Quantized tensors and packed weights, in the operators that ``torch.export`` knows: ``quantized_decomposed``."""
+"""Quantized tensors and packed weights, in plain operators: a program that has others loads only where they are known.
 
-import contextlib
+Values are rounded as PyTorch's reference implementation does (torch/ao/quantization/fx/_decomposed.py).
+"""
 
 import torch
-
-with contextlib.suppress(ImportError):  # registers quantized_decomposed; where it has moved, no such node is walked
-    from torch.ao.quantization.fx import _decomposed  # noqa: F401
 
 from gate_worker.successor import values
 
@@ -16,22 +14,20 @@ DTYPES = {12: torch.qint8, 13: torch.quint8, 14: torch.qint32}
 class Quantized:
     """Integers with their scale, as the graph's quantized tensor."""
 
-    def __init__(self, tensor, scale, zero_point, dtype):
-        self.integers, self.scale, self.zero_point, self.dtype = tensor, scale, zero_point, dtype
+    def __init__(self, integers, scale, zero_point, dtype):
+        self.integers, self.scale, self.zero_point, self.dtype = integers, scale, zero_point, dtype
 
     def dequantized(self):
-        low, high, kind = BOUNDS[self.dtype]
-        decomposed = torch.ops.quantized_decomposed.dequantize_per_tensor.default
-        return decomposed(self.integers, self.scale, self.zero_point, low, high, kind)
+        return (self.integers.to(torch.float32) - self.zero_point) * self.scale
 
 
 def quantize(tensor, scale, zero_point, dtype=torch.quint8):
     if dtype not in BOUNDS:
         raise NotImplementedError("a tensor quantized to %s" % dtype)
     low, high, kind = BOUNDS[dtype]
-    scale, zero_point = plain(scale), int(plain(zero_point))
-    decomposed = torch.ops.quantized_decomposed.quantize_per_tensor.default
-    return Quantized(decomposed(tensor, float(scale), zero_point, low, high, kind), float(scale), zero_point, dtype)
+    scale, zero_point = float(plain(scale)), int(plain(zero_point))
+    integers = torch.clamp(torch.round(tensor * (1.0 / scale)) + zero_point, low, high).to(kind)
+    return Quantized(integers, scale, zero_point, dtype)
 
 
 def plain(value):
@@ -132,12 +128,13 @@ def convolution_relu(packed, given, weights, scale, zero_point):
 def linear_dynamic(packed, given, weights, reduce_range=None):
     """Quantize the input by its own range, as FBGEMM does: to 7 bits with ``reduce_range``."""
     (weight, bias), _ = packed(weights)
-    decomposed, high = torch.ops.quantized_decomposed, 127 if reduce_range else 255
-    eps = torch.finfo(torch.float32).eps
-    scale, zero_point = decomposed.choose_qparams.tensor(given, 0, high, eps, torch.uint8)
-    integers = decomposed.quantize_per_tensor.tensor(given, scale, zero_point, 0, high, torch.uint8)
-    opened = decomposed.dequantize_per_tensor.tensor(integers, scale, zero_point, 0, high, torch.uint8)
-    return torch.nn.functional.linear(opened, weight, bias)
+    high = 127 if reduce_range else 255
+    least, largest = torch.aminmax(given)
+    least, largest = torch.clamp(least, max=0.0), torch.clamp(largest, min=0.0)
+    scale = torch.clamp((largest - least) / high, min=torch.finfo(torch.float32).eps)
+    zero_point = torch.clamp(-torch.round(least / scale), 0, high)
+    integers = torch.clamp(torch.round(given * (1.0 / scale)) + zero_point, 0, high)
+    return torch.nn.functional.linear((integers - zero_point) * scale, weight, bias)
 
 
 def linear_dynamic_fp16(packed, given, weights):

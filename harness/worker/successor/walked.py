@@ -14,6 +14,8 @@ from torch.utils import _python_dispatch
 from gate_worker.graph import interpreter, nodes
 from gate_worker.successor import quantized, values
 
+# How the message of a check begins.
+CHECK = "other data than in the requests that this program was made with: "
 # A while loop that is walked longer is no longer a program that anybody can read, or compile.
 MOST_TURNS = 4096
 
@@ -128,6 +130,7 @@ class Walk(interpreter.Interpreter):
     """The walk of one graph, again and again.
 
     Attributes:
+        checks: what the program must check for these, as expressions of its symbols.
         asked_for_gradients: whether the graph asks if gradients are wanted, which the caller of ``Walked`` says.
         fixed: the nodes at which requests decide by their data, and what, in the order in which they come.
     """
@@ -146,9 +149,10 @@ class Walk(interpreter.Interpreter):
         self._plain = {}
         self._constants = {}  # number of a traced tensor -> the tensor, and its value
         self.fixed = []
+        self.checks = []
 
     def forward(self, arguments):
-        self._plain, self._constants, self.fixed = {}, {}, []
+        self._plain, self._constants, self.fixed, self.checks = {}, {}, [], []
         method = self._method(self._module, "forward", ())
         answer = self.call(self._module, "forward", arguments)
         changed = [path for path, (before, value) in self._plain.items() if values.changed(before, value)]
@@ -244,9 +248,18 @@ class Walk(interpreter.Interpreter):
         decided = self._learnt.decided(place)
         if decided is None:
             raise NotWalked("requests decide this otherwise, by their data")
-        torch._check(values.equals(value, decided))
-        self.fixed.append((step.node, decided))
+        self._check(step, value, decided)
         return decided
+
+    def _check(self, step, value, decided):
+        """Have the program check that its data decides as the requests do.
+
+        Not by ``torch._check``: of some conditions on floats an export keeps nothing (2.15.0), and the program answers.
+        """
+        condition = values.equals(value, decided)
+        self.checks.append(str(condition.node.expr))
+        torch.ops.aten._assert_scalar.default(condition, CHECK + step.kind)
+        self.fixed.append((step.node, decided))
 
     # Other nodes
 
@@ -301,8 +314,7 @@ class Walk(interpreter.Interpreter):
         decided = self._learnt.decided(place)
         if decided is None or isinstance(decided, float) or values.is_of_sizes(value):
             return value
-        torch._check(values.equals(value, decided))
-        self.fixed.append((step.node, decided))
+        self._check(step, value, decided)
         return decided
 
     def _packed(self, attribute):

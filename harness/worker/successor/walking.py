@@ -58,6 +58,7 @@ class Tracing:
                     if best is None:
                         raise
                     break
+                require_checks(program, self.walk.checks)
                 held = held_sizes(program, self._requests[name], list(self._requests.values()))
                 if best is None or held < best[0]:
                     best = held, program, name, [described(node, how) for node, how in self.walk.fixed]
@@ -77,6 +78,19 @@ class Tracing:
                 self._learning(*copied(arguments))
         unchanged = [(name, now) for name, now in single(self._learning) if torch.equal(before[name], now)]
         self._learnt.constants = {name: now.clone() for name, now in unchanged}
+
+
+def require_checks(program, wanted):
+    """Raise ``NotWalked`` where the program has lost a check: it would answer another request by the wrong branch.
+
+    Torch writes some of them anew, with the same expression and words of its own, and keeps the others as they are.
+    """
+    checks = [node for node in program.graph.nodes if node.target is torch.ops.aten._assert_scalar.default]
+    conditions = [node.args[0].meta.get("val") for node in checks if isinstance(node.args[0], torch.fx.Node)]
+    known = {str(value.node.expr) for value in conditions if isinstance(value, torch.SymBool)}
+    own = sum(str(node.args[1]).startswith(walked.CHECK) for node in checks)
+    if sum(expression not in known for expression in wanted) > own:
+        raise walked.NotWalked("the export has lost a check of what data decides")
 
 
 def held_sizes(program, example, requests):

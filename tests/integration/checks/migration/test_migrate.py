@@ -160,6 +160,27 @@ except RuntimeError as error:
     assert ran.stdout.split() == ["True", "refused"]
 
 
+@pytest.mark.slow
+def test_a_loop_that_floats_end_is_refused_where_it_would_end_sooner_or_later(tmp_path: Path) -> None:
+    sides = ("--old", "2.6.0", "--new", "2.15.0", "--fixtures", PLANTED, "--out", str(tmp_path))
+    harness("migrate", *sides, "-k", "settling")
+    model = found(tmp_path)["models"]["settles_alike"]
+    assert (model["outcome"], model["walked"]) == ("guarded", True), model["reason"]
+    call = """
+import sys, torch
+program = torch.export.load(sys.argv[1]).module()
+for value in (0.1, 2.0, 9.0):
+    try:
+        print(value, program(torch.full((4, 3), value))[1])
+    except RuntimeError as error:
+        print(value, "refused")
+"""
+    python = harness("env", "2.15.0").stdout.split()[-1]
+    asked = [python, "-c", call, str(tmp_path / model["program"])]
+    ran = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=300)
+    assert ran.stdout.splitlines() == ["0.1 refused", "2.0 3", "9.0 refused"]
+
+
 @pytest.mark.usefixtures("new_python")
 def test_smallest_part_that_is_not_convertible_is_an_archive_with_a_reproducer(tmp_path: Path) -> None:
     done = harness(

@@ -33,6 +33,25 @@ def branch_alike():
     return Sample(Branching(), example=(torch.ones(4, 3),), other=(torch.ones(4, 3) * 2,))
 
 
+class Settling(nn.Module):
+    """Goes on until it changes little: how often is decided by floats, and the last turn by one that is small enough."""
+
+    def forward(self, x: torch.Tensor) -> Tuple[torch.Tensor, int]:
+        change, turns = 1.0, 0
+        while change > 0.3 and turns < 9:
+            after = x * 0.5
+            change = float((after - x).abs().max())
+            x = after
+            turns += 1
+        return x, turns
+
+
+@model("settles_alike", tags=("settling",))
+def settles_alike():
+    """Three turns in every request."""
+    return Sample(Settling(), example=(torch.full((4, 3), 2.0),), other=(torch.full((2, 3), 2.1),))
+
+
 class CountingCalls(nn.Module):
     """A number as state: a program could not keep it."""
 
