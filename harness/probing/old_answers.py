@@ -52,6 +52,12 @@ def probe_old_release(facts: Exported, effects: Effects, *, repeats: int | None 
     return Answered(**Exported.known(facts), baselines=baselines)
 
 
+def was_asked_once(name: str, facts: Answered) -> bool:
+    """Whether the old release has answered for a model, and less than the settings ask; golden records never have."""
+    baseline = facts.baselines.get(name)
+    return baseline is not None and 0 < len(baseline.results) < facts.plan.settings.repeats
+
+
 def repeat_old_answers(names: Collection[str], facts: Answered, effects: Effects) -> Mapping[str, OldAnswers]:
     """Return all that the settings ask of the old release about these models, of which it was asked a part before."""
     old = effects.environments["old"]

@@ -11,7 +11,7 @@ from harness.core.comparison import OutputComparison
 from harness.core.models import ModelDeclaration
 from harness.core.probe import ProbeResult
 from harness.probing.facts import Compared, Effects, OldAnswers, Probed, Provisioned, Started
-from harness.probing.old_answers import repeat_old_answers
+from harness.probing.old_answers import repeat_old_answers, was_asked_once
 from harness.probing.verification import legible_outputs
 
 Differs = Callable[[OutputComparison | None], bool]
@@ -50,8 +50,7 @@ def _compared(
 
 def _wants_noise(name: str, comparisons: Mapping[tuple[str, str], OutputComparison], facts: Started) -> bool:
     """Whether the old release has been asked once about a model, and more of it is needed to judge the model."""
-    baseline = facts.baselines.get(name)
-    if baseline is None or not 0 < len(baseline.results) < facts.plan.settings.repeats:
+    if not was_asked_once(name, facts):
         return False
     if facts.alone[name].models[0].failed or (name, "alone") not in comparisons:
         return True
