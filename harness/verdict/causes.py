@@ -17,7 +17,7 @@ from harness.checks.hang.stack_words import INTERPRETER
 from harness.checks.outputs.findings import beyond_tolerance
 from harness.checks.prediction.semantics import SemanticChange, can_show, changes_between, names_operator
 from harness.core.errors import SelectionError
-from harness.core.findings import MEASURES, SEVERITY, WORST_FIRST, Severity, weight
+from harness.core.findings import MEASURES, SEVERITY, STATUS_OF, WORST_FIRST, Severity, weight
 from harness.core.outcome import Status
 from harness.core.plan import ERROR
 from harness.core.prediction import SEMANTICS_CHANGED, Prediction, StaticFinding
@@ -218,8 +218,12 @@ def _gravest(cell: CellVerdict) -> Finding | None:
     if cell.status is Status.XPASS:
         return next(iter(cell.findings), None)
     weights = tuple(Severity)
-    order = sorted(cell.findings, key=lambda item: (weights.index(weight(cell, item.kind)), GRAVITY.get(item.kind, -1)))
-    return next(iter(order), None)
+
+    def order(finding: Finding) -> tuple[bool, int, int]:
+        own = weight(cell, finding.kind)
+        return STATUS_OF[own] is not cell.status, weights.index(own), GRAVITY.get(finding.kind, -1)
+
+    return min(cell.findings, key=order, default=None)
 
 
 def beyond_limit(finding: Finding, cell: CellVerdict, facts: ModelReport | None, report: RunReport) -> Beyond | None:

@@ -1,9 +1,13 @@
-"""Compares a run with an earlier one: what is new, fixed, the same, or not comparable. It never decides. Pure."""
+"""Compares a run with an earlier one: what is new, fixed, the same, or not comparable. Pure.
+
+It decides nothing but one thing, which no run can see by itself: a model that works in neither release and did before.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from harness.core.findings import MEASURES, SEVERITY, Severity
 from harness.core.measurement import RatioEstimate
@@ -14,6 +18,7 @@ from harness.core.verdict import CellVerdict
 
 # Sizes of one kind that lie within this factor count as the same failure.
 GROWN = 2.0
+BROKEN_SINCE: Final = "broken_since"
 ROUNDS_MOST = 200
 SAME_ASKED = "the same was asked in the same environments, and the answer is another one: it comes and goes"
 
@@ -25,6 +30,7 @@ class Stand(Enum):
     OPEN = "open"
     QUIET = "quiet"  # open, and it does not matter
     GOOD = "good"
+    BROKEN = "broken"  # in the old release too
     UNASKED = "unasked"
 
 
@@ -44,7 +50,9 @@ class Seen:
             return Stand.GOOD
         if status is Status.UNSUPPORTED:
             return Stand.UNASKED
-        return Stand.OPEN if self.cell.decides else Stand.QUIET
+        if not self.cell.decides:
+            return Stand.QUIET
+        return Stand.BROKEN if status is Status.SAME_FAIL or "damaged_file" in self.cell.kinds else Stand.OPEN
 
     @property
     def failed(self) -> tuple[int, int]:
@@ -78,10 +86,12 @@ def change_of(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOfte
         return (CellTrend.UNCHANGED, "") if both else (CellTrend.NOT_COMPARABLE, "one of the runs could not ask it")
     if stands == (Stand.RED, Stand.RED):
         return _both_red(before, now, same_asked=same_asked, more_often=more_often)
-    if Stand.RED in stands and Stand.GOOD in stands:
+    if {*stands} == {Stand.RED, Stand.GOOD}:
         return _turned(before, now, same_asked=same_asked, more_often=more_often)
+    if {*stands} == {Stand.BROKEN, Stand.GOOD} or (stands == (Stand.RED, Stand.BROKEN) and not now.cell.rounds):
+        return _broken(before, now, same_asked=same_asked, more_often=more_often)
     if Stand.RED in stands or (Stand.OPEN in stands and Stand.GOOD in stands):
-        first = stands[0] in (Stand.OPEN, Stand.QUIET)
+        first = stands[0] not in (Stand.RED, Stand.GOOD)
         return CellTrend.UNDECIDED, f"{'the other run' if first else 'this run'} does not say whether it fails"
     return CellTrend.UNCHANGED, _other_policy(before, now)
 
@@ -95,8 +105,20 @@ def _both_red(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOfte
     return CellTrend.UNCHANGED, joined(*reasons)
 
 
+def _broken(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> TrendAndReason:
+    """Return how what fails in both releases stood before: the model has changed, and no upgrade can tell."""
+    change, why = _turned(before, now, same_asked=same_asked, more_often=more_often)
+    if change is not CellTrend.NEW:
+        return change, why
+    kinds = {*now.cell.kinds} - {BROKEN_SINCE}
+    does = "fails in both releases" if kinds else "fails in the old release"
+    does = "loads in neither release" if kinds & {"load_error", "damaged_file"} else does
+    was = "passed" if before.stand is Stand.GOOD else "failed in the new one only"
+    return change, joined(f"{does}, and {was} in the baseline", why)
+
+
 def _turned(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> TrendAndReason:
-    change = CellTrend.NEW if now.stand is Stand.RED else CellTrend.FIXED
+    change = CellTrend.FIXED if now.stand is Stand.GOOD else CellTrend.NEW
     red = now if change is CellTrend.NEW else before
     if "latency" in red.kinds and before.steady is not None and now.steady is not None:
         return _timed(change, before.steady, now.steady)

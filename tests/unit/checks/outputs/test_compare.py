@@ -115,7 +115,9 @@ def asked_once(facts: Decided) -> Decided:
 
 def test_noise_is_asked_for_where_answers_differ(tmp_path: Path) -> None:
     facts = asked_once(group(tmp_path, new={"m": 1, "n": 1}))
-    facts = replace(facts, alone={**facts.alone, "m": probed(result("m"), directory=record(tmp_path / "otherwise", m=2))})
+    facts = replace(
+        facts, alone={**facts.alone, "m": probed(result("m"), directory=record(tmp_path / "otherwise", m=2))}
+    )
 
     def old_release(request: ProbeRequest) -> ProbeResult:
         repeat = record(tmp_path / f"old{request.repeat}", m=1 + request.repeat)
