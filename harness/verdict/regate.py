@@ -11,6 +11,7 @@ from typing import Final
 from harness.checks.latency.limits import was_not_asked
 from harness.checks.startup.slow_start import slow_start
 from harness.config.policy import with_limits
+from harness.core.errors import ExitCode
 from harness.core.findings import SEVERITY, STATUS_OF, Severity
 from harness.core.outcome import Status
 from harness.core.plan import INITIALIZATION_LIMIT, LatencyBudget, PolicySettings
@@ -237,7 +238,9 @@ def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySett
         findings=() if common is None else (common,),
         severity=settings.severity,
     )
-    return replace(judgement, interrupted=before.interrupted)
+    if before.interrupted:
+        return replace(judgement, interrupted=before.interrupted, exit_code=int(ExitCode.INTERRUPTED))
+    return judgement
 
 
 def _budget(report: RunReport) -> LatencyBudget:

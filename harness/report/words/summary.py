@@ -151,7 +151,7 @@ def decision_words(report: RunReport) -> str:
     code = judgement.exit_code
     if judgement.decision is Decision.OK_WITH_MITIGATION and code == ExitCode.INCOMPATIBLE:
         return f"exit code {code} until the policy accepts the mitigation"
-    during = f"; interrupted during {judgement.interrupted}" if judgement.interrupted else ""
+    during = f" during {judgement.interrupted}" if judgement.interrupted else ""
     return f"exit code {code}: {exit_words(code)}{during}"
 
 
