@@ -28,7 +28,7 @@ from harness.core.verdict import Beyond, Cause, CellVerdict, Finding, Fix, Mitig
 from harness.serving.scenarios import TIMING
 from harness.serving.settings.differences import DIFFERS
 from harness.serving.settings.mitigations import shows
-from harness.verdict.commands import bisect_command, is_red, more_command, rerun_of_cause, waive_command
+from harness.verdict.commands import bisect_command, is_red, more_command, prune_command, rerun_of_cause, waive_command
 from harness.verdict.counting import is_over
 from harness.verdict.latency import common_words, is_shared
 from harness.verdict.mitigation import fix_of, fix_words
@@ -544,6 +544,8 @@ def _remedy(items: Sequence[_Red]) -> tuple[Fix | None, tuple[tuple[str, str], .
 def _commands(key: Key, items: Sequence[_Red], report: RunReport) -> Iterator[tuple[str, str]]:
     if key.kind == "undecided" and (more := more_command(report)):
         yield "go on", more
+    if items[0].status is Status.XPASS:
+        yield "prune", prune_command(report, items[0].cell.cell)
     yield "rerun", rerun_of_cause(report, key.id, items[0].cell.cell)
     bisect = next((command for item in items if (command := bisect_command(report, item.cell))), "")
     if bisect and not any(explained.by == "bisect" for item in items for explained in item.explained):

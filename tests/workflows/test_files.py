@@ -117,7 +117,7 @@ def test_the_gate_ends_before_the_server_ends_the_job(minutes: str) -> None:
 def test_the_example_of_a_policy_is_one() -> None:
     text = (EXAMPLES / "policy.toml").read_text(encoding="utf-8")
     policy = parse_policy(text, file="policy.toml", mitigations=MITIGATIONS, kinds=SEVERITY)
-    assert (policy.minimum_models, policy.unused_waivers) == (1, "fail")
+    assert (policy.minimum_models, policy.unused_waivers) == (1, "warn")
 
 
 def test_a_red_job_of_gitlab_keeps_its_environments() -> None:

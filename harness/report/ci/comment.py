@@ -42,7 +42,7 @@ def render_comment(report: RunReport, *, directory: str = "", page: str = "") ->
     rows += [Row(cells=(f"and {rest} more", "", "", ""))] if rest > 0 else []
     heads = ("cause", "models", "over the limit", "to upgrade" if to_do else "fix")
     table = [Table(heads=heads, rows=tuple(rows), numbers=(2,))] if rows else []
-    then = [Fact("then", expectation(report).removeprefix("then "))] if expectation(report) else []
+    then = [Fact("then", expectation(report))] if expectation(report) else []
     then += [Fact("price", shorten(text, _REASON_LIMIT)) for text in rewritten_files(report)[:1]]
     news = [
         Fact(

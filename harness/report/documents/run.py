@@ -221,6 +221,7 @@ def _steps(report: RunReport, where: str) -> Part:
         importance = placed(FIRST - 50, at, 5)
         blocks.append(Fact(f"{at + 1}", f"{step.whose}: {step.text}", importance))
         blocks += [Fact("", step.path, importance, "path")] if step.path else []
+        blocks += [Fact("", command, importance, "command") for _, command in step.commands]
     rest = len(to_do) - STEPS_SHOWN
     words = joined(f"and {counted(rest, 'more step')}, each with its cause" if rest > 0 else "", expectation(report))
     blocks += [Fact("", words, FIRST)] if words else []
