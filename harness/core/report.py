@@ -22,6 +22,7 @@ class CellTrend(StrEnum):
     """How a cell has changed since the baseline, in the order of reports."""
 
     NEW = "new"
+    GREW = "grew"
     FLAKY = "flaky"
     UNDECIDED = "undecided"
     FIXED = "fixed"

@@ -14,7 +14,7 @@ from harness.core.measurement import RatioEstimate
 from harness.core.outcome import Status
 from harness.core.report import BaselineReport, CellChange, CellTrend, ModelReport, RunReport, SideReport
 from harness.core.text import counted, joined, times_of
-from harness.core.verdict import CellVerdict
+from harness.core.verdict import CellVerdict, Finding
 
 # Sizes of one kind that lie within this factor count as the same failure.
 GROWN = 2.0
@@ -101,8 +101,13 @@ def _both_red(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOfte
     if others:
         how = f"fails otherwise: {', '.join(others)}; before: {', '.join(sorted(before.kinds)) or 'unknown'}"
         return (CellTrend.FLAKY, f"{how}; {SAME_ASKED}") if same_asked else (CellTrend.NEW, how)
-    reasons = [_rates(before, now, more_often), *_sizes(before, now), _other_policy(before, now)]
-    return CellTrend.UNCHANGED, joined(*reasons)
+    change = CellTrend.GREW if _is_worse(before, now, more_often) else CellTrend.UNCHANGED
+    return change, joined(_rates(before, now, more_often), *_sizes(before, now), _other_policy(before, now))
+
+
+def _is_worse(before: Seen, now: Seen, more_often: MoreOften) -> bool:
+    often = bool(before.cell.rounds and now.cell.rounds) and more_often(*now.failed, *before.failed)
+    return often or any(new > old for _, new, old in _moved(before, now))
 
 
 def _broken(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> TrendAndReason:
@@ -166,17 +171,28 @@ def _rates(before: Seen, now: Seen, more_often: MoreOften) -> str:
 
 
 def _sizes(before: Seen, now: Seen) -> list[str]:
-    sizes = {finding.kind: finding.size for finding in before.cell.findings if finding.size is not None}
-    words = []
+    return [
+        f"{finding.kind} {'grew' if new > old else 'shrank'}: {finding.size:.3g}, was {was:.3g}"
+        for finding, new, old in _moved(before, now)
+        if (was := _size_of(before, finding.kind)) is not None
+    ]
+
+
+def _moved(before: Seen, now: Seen) -> Iterator[tuple[Finding, float, float]]:
+    """Yield the findings of another size than before, with what they differ by from what is expected: now, and then."""
     for finding in now.cell.findings:
-        was = sizes.get(finding.kind)
+        was = _size_of(before, finding.kind)
         if finding.size is None or was is None or finding.kind not in now.kinds:
             continue
         base = 1.0 if MEASURES.get(finding.kind) == "ratio" else 0.0
         new, old = abs(finding.size - base), abs(was - base)
         if max(new, old) > GROWN * min(new, old):
-            words.append(f"{finding.kind} {'grew' if new > old else 'shrank'}: {finding.size:.3g}, was {was:.3g}")
-    return words
+            yield finding, new, old
+
+
+def _size_of(seen: Seen, kind: str) -> float | None:
+    sizes = [finding.size for finding in seen.cell.findings if finding.kind == kind and finding.size is not None]
+    return sizes[-1] if sizes else None
 
 
 def _other_policy(before: Seen, now: Seen) -> str:
@@ -232,8 +248,13 @@ def _changes(before: RunReport, now: RunReport, more_often: MoreOften) -> Iterat
             change, why = change_of(was, seen, same_asked=asked, more_often=more_often)
         yield _cell_change(seen.cell, change, why, was=was, now=seen)
     for id_, seen in had.items():
-        if id_ not in has:
-            yield _cell_change(seen.cell, CellTrend.GONE, _why_gone(seen, now), was=seen)
+        if id_ in has:
+            continue
+        if now.judgement.interrupted:
+            change, why = CellTrend.NOT_COMPARABLE, "this run was interrupted before it came to that"
+        else:
+            change, why = CellTrend.GONE, _why_gone(seen, now)
+        yield _cell_change(seen.cell, change, why, was=seen)
 
 
 def _cell_change(

@@ -137,10 +137,11 @@ def test_too_few_rounds_say_how_many_would_do() -> None:
     assert "--init-rounds 20 would be enough" in why(since(run(brought_up(1, 1)), run(brought_up(0, 1))))
 
 
-def test_a_failure_that_became_clearly_more_frequent_is_unchanged_and_reported() -> None:
+def test_a_failure_that_became_clearly_more_frequent_grew() -> None:
     found = since(run(brought_up(1, 10)), run(brought_up(9, 10)))
-    assert only(found) is CellTrend.UNCHANGED
+    assert only(found) is CellTrend.GREW
     assert why(found) == "clearly more often: in 9 of 10 rounds, before in 1 of 10 rounds"
+    assert only(since(run(brought_up(9, 10)), run(brought_up(1, 10)))) is CellTrend.UNCHANGED
 
 
 def test_another_failure_of_a_red_cell_is_new() -> None:
@@ -151,8 +152,12 @@ def test_another_failure_of_a_red_cell_is_new() -> None:
 
 def test_a_failure_that_has_grown_says_so() -> None:
     grown = replace(VALUES, size=0.4)
-    assert why(since(run(alone(Status.FAIL, VALUES)), run(alone(Status.FAIL, grown)))) == "values grew: 0.4, was 0.01"
-    assert why(since(run(alone(Status.FAIL, grown)), run(alone(Status.FAIL, VALUES)))) == "values shrank: 0.01, was 0.4"
+    worse = since(run(alone(Status.FAIL, VALUES)), run(alone(Status.FAIL, grown)))
+    assert (only(worse), why(worse)) == (CellTrend.GREW, "values grew: 0.4, was 0.01")
+    waived = since(run(alone(Status.XFAIL, VALUES)), run(alone(Status.XFAIL, grown)))
+    assert only(waived) is CellTrend.GREW
+    better = since(run(alone(Status.FAIL, grown)), run(alone(Status.FAIL, VALUES)))
+    assert (only(better), why(better)) == (CellTrend.UNCHANGED, "values shrank: 0.01, was 0.4")
     assert since(run(alone(Status.FAIL, VALUES)), run(alone(Status.FAIL, replace(VALUES, size=0.011)))).changes == ()
 
 
@@ -328,3 +333,11 @@ def test_what_was_broken_in_the_baseline_too_gates_nothing_and_damage_is_new() -
     assert only(since(run(alone(Status.FAIL, VALUES), asked="a"), run(alone(Status.SAME_FAIL, LOST), asked="a"))) is (
         CellTrend.FLAKY
     )
+
+
+def test_what_an_interrupted_run_did_not_come_to_is_not_gone() -> None:
+    before = run(alone(Status.PASS), brought_up(0, 1))
+    now = run(alone(Status.PASS), name="now")
+    assert since(before, now).counts == {"unchanged": 1, "gone": 1}
+    cut_off = replace(now, judgement=replace(now.judgement, interrupted="timing"))
+    assert since(before, cut_off).counts == {"unchanged": 1, "not_comparable": 1}
