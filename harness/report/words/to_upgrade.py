@@ -96,9 +96,7 @@ def _limit(report: RunReport) -> float:
 
 
 def _step(report: RunReport, cause: Cause, where: str) -> Step:
-    owners = dict.fromkeys(
-        use.waiver.owner for use in report.waivers if use.waiver.owner and {*use.cells} & {*cause.cells}
-    )
+    owners = owners_of(report, cause)
     models = cause.models[0] if len(cause.models) == 1 else counted(len(cause.models), "model")
     few = f" ({first_few(cause.models, NAMED)})" if len(cause.models) > 1 else ""
     whose = f"{shorten(models, 60)}{few}{f', owner {joint}' if (joint := ', '.join(owners)) else ''}"
@@ -118,6 +116,13 @@ def _step(report: RunReport, cause: Cause, where: str) -> Step:
     path = path_in_run(where, cause.deploy[0][1]) if cause.deploy else ""
     deploy = f"deploy {BELOW}{more}" if path else f"rewrite {fix.name}"
     return Step(whose, joined(f"{deploy}, {price}{accept}", conditions(fix)), path, waive)
+
+
+def owners_of(report: RunReport, cause: Cause) -> tuple[str, ...]:
+    """Return who answers for the models of a cause, and for the waivers of its cells."""
+    of_models = [item.owner for item in report.models if item.model in cause.models]
+    of_waivers = [use.waiver.owner for use in report.waivers if {*use.cells} & {*cause.cells}]
+    return tuple(dict.fromkeys(filter(None, (*of_models, *of_waivers))))
 
 
 def _ask(report: RunReport, cause: Cause) -> str:

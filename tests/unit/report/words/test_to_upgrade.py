@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from harness.core.measurement import RatioEstimate
-from harness.core.outcome import Status
+from harness.core.outcome import Decision, Status
 from harness.core.policy import Demand
 from harness.core.report import RunReport
 from harness.core.verdict import Cause, Fix, Provenance
@@ -148,3 +148,18 @@ def test_a_rewritten_file_is_told_as_one_also_where_all_is_green() -> None:
     assert all("9.7 times slower" in text and bisect in text for text in texts)
     assert "9.7 times slower" in render_comment(report)
     assert "a rewrite of" not in render_console(upgrade_ok(), width=100)
+
+
+def test_who_answers_for_a_model_stands_with_its_step_and_else_with_its_cause() -> None:
+    report = with_fixes(CHEAP)
+    models = tuple(replace(model, owner="ads team") for model in report.models)
+    (step,) = steps(replace(report, models=models), "reports/r")
+    assert step.whose == "recommender_v2, owner ads team"
+    assert "ads team" not in render_console(report, width=100)
+    undecided = replace(
+        report,
+        models=models,
+        causes=(replace(report.causes[0], status=Status.INCONCLUSIVE),),
+        judgement=replace(report.judgement, decision=Decision.INCONCLUSIVE),
+    )
+    assert "  owner     ads team\n" in render_console(undecided, width=100, verbose=True)
