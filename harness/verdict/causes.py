@@ -467,6 +467,8 @@ def _evidence(key: Key, item: _Red) -> Iterator[tuple[str, str]]:
     what = ("what", prose(item.finding.message))
     if key.kind not in TOLD_BY_MORE:
         yield what
+    if item.finding.kind == "broken_since":
+        yield from (("what", prose(found.message)) for found in item.cell.findings if found is not item.finding)
     asked = {call.input_set for found in (item.facts.comparisons if item.facts else ()) for call in found.calls}
     if len(asked) > 1 and (input_set := item.finding.detail.get("input_set", "")):
         yield "request", f"{prose(input_set)}, of {len(asked)} that were compared"

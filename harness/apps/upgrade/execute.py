@@ -110,6 +110,7 @@ def execute(plan: Plan, run_dir: RunDir, project: Project) -> Finished:
         plan = ending_at(plan, project.until)
     plan = replace(plan, budget_s=_budget_s(project))
     before = look(plan, run_dir)
+    waived = {waiver.model for waiver in project.waivers(plan.settings)}
 
     def finish(report: RunReport) -> Finished:
         run_dir.write(REPORT, dump_report(report))  # before anything else that may fail
@@ -124,7 +125,8 @@ def execute(plan: Plan, run_dir: RunDir, project: Project) -> Finished:
     except KeyboardInterrupt as stop:
         known = stop.report.judgement.rows if isinstance(stop, InterruptedRun) else None
         judged = [row.model for row in known or () if row.status in RED]
-        red = project.progress.red_names if known is None else judged
+        begun = [f"{name} (has a waiver)" if name in waived else name for name in project.progress.red_names]
+        red = begun if known is None else judged
         if red:
             project.progress.note(f"red so far: {first_few(red, 10)}")
         if isinstance(stop, InterruptedRun):

@@ -80,6 +80,9 @@ def _since(report: RunReport) -> Iterator[Fact]:
             models = [f"{model} ({why[model]})" if why[model] else model for model in reversed(why)]
             prefix = "" if change is CellTrend.NEW else f"{change.words}: "
             told += [f"{prefix}{_listed(models)}"] if models else [] if prefix else ["nothing"]
+        rows = {row.model for row in report.judgement.rows}
+        gone = dict.fromkeys(item.model for item in report.baseline.changes if item.model not in rows)
+        told += [f"no longer there: {_listed(list(gone))}"] if gone else []
         yield Fact("new since the baseline:", "; ".join(told))
     known = [f"{model} ({who})" for model, who in known_failures(report).items()]
     if known:

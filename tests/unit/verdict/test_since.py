@@ -316,6 +316,8 @@ def test_what_works_in_neither_release_any_more_is_new_and_never_green(
     (cell,) = [cell for cell in told.judgement.cells if cell.cell == broken.cell]
     assert (cell.status, cell.judged, cell.findings[0].message) == (Status.INCONCLUSIVE, Status.SAME_FAIL, why_new)
     assert [(cause.title, cause.cells) for cause in told.causes] == [(why_new, (broken.cell,))]
+    shown = [text for label, text in told.causes[0].evidence if label == "what"]
+    assert shown == [why_new, *(finding.message for finding in broken.findings)]
     assert with_broken(replace(told, baseline=since(before, told))) == told  # asked again, it says the same
     assert with_broken(replace(told, baseline=since(now, told))).judgement.cells == now.judgement.cells
     info = PolicySettings(severity={"broken_since": "info"})
