@@ -208,7 +208,7 @@ def gpu(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure: nox -s bench -- bisect | environments | faults | fleet | hand | init | inspect | page | servers."""
+    """Measure: nox -s bench -- bisect | environments | faults | fleet | hand | init | inspect | neighbours | page."""
     _prepare(session, "test", "clusters")  # Ray for `faults fleet_kills`
     _find_chromium(session)
     session.run("python", "-m", "benchmarks", *session.posargs)

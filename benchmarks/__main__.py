@@ -3,7 +3,20 @@
 import argparse
 import sys
 
-from benchmarks import against, bisect, crowded, environments, faults, fleet, hand, init, inspect, page, servers
+from benchmarks import (
+    against,
+    bisect,
+    crowded,
+    environments,
+    faults,
+    fleet,
+    hand,
+    init,
+    inspect,
+    neighbours,
+    page,
+    servers,
+)
 
 BENCHMARKS = {
     "bisect": bisect.main,
@@ -14,6 +27,7 @@ BENCHMARKS = {
     "hand": hand.main,
     "init": init.main,
     "inspect": inspect.main,
+    "neighbours": neighbours.main,
     "page": page.main,
 }
 

@@ -1,8 +1,12 @@
 """What becomes of binaries that were built against one LibTorch when another one lies in its place."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+LIBTORCH = "libtorch_cpu.so"
+OPENMP = re.compile(r"lib(?:gomp|omp|iomp5)\b.*\.so")
 
 
 class SymbolChange(StrEnum):

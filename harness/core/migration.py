@@ -20,6 +20,7 @@ class Migrated(StrEnum):
     NOT_PACKAGEABLE = "not packageable"
     FAILS_SERVED = "fails when served"
     SLOWER = "slower"
+    GUARDED = "guarded"
     READY = "ready"
 
 
@@ -195,6 +196,7 @@ class MigratedModel(MigratedArtifact):
         example: the input set that it was converted with.
         program: the ``.pt2`` that was written, relative to the folder of the results; empty where there is none;
             ``package``: what AOTInductor compiled of it, likewise.
+        walked: whether the program was made by walking the graph, in place of torch's own converter.
         steps: what was tried, in order.
         costs: of the package, where it was timed.
         rewritten_by: the rewrite after which a program answers every request; ``rewritten_outcome``: what it comes to;
@@ -211,6 +213,7 @@ class MigratedModel(MigratedArtifact):
     example: str = ""
     program: str = ""
     package: str = ""
+    walked: bool = False
     dimensions: tuple[Dimension, ...] = ()
     steps: tuple[Step, ...] = ()
     costs: tuple[Cost, ...] = ()

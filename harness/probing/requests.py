@@ -128,10 +128,15 @@ class Requests:
         run = ModelRun(artifact=artifact, schedule=())
         return replace(self._request("rewrite", "old", deadline), runs=(run,), rewrite=order)
 
-    def convert(self, side: str, artifact: Artifact, example: str) -> ProbeRequest:
-        """Return the request that makes an exported program of ``artifact``, with that input set as its example."""
+    def convert(self, side: str, artifact: Artifact, example: str, *, walk: bool = False) -> ProbeRequest:
+        """Return the request that makes an exported program of ``artifact``, with that input set as its example.
+
+        ``walk``: by walking the graph under ``torch.export``, in place of torch's own converter.
+        """
         limit = self._plan.settings.deadlines.export_s
-        request = self._request("convert", side, Deadline(load_s=limit, call_s=limit, total_s=2 * limit))
+        request = self._request(
+            "walk" if walk else "convert", side, Deadline(load_s=limit, call_s=limit, total_s=2 * limit)
+        )
         return replace(request, runs=(ModelRun(artifact=artifact, schedule=((example, 1),)),))
 
     def package(self, side: str, program: Artifact) -> ProbeRequest:

@@ -24,7 +24,13 @@ Pairs = list[tuple[str, str]]
 MARKS: Final[dict[str, Any]] = {
     "adopted": msgspec.defstruct("Adopted", [("input_sets", Pairs), ("inputs_note", str), ("given_up", Pairs, [])]),
     "converted": msgspec.defstruct(
-        "Converted", [("dimensions", list[tuple[list[Any], list[int | None] | None]]), ("bytes", int)]
+        "Converted",
+        [
+            ("dimensions", list[tuple[list[Any], list[int | None] | None]]),
+            ("bytes", int),
+            ("example", str),
+            ("decided", list[msgspec.defstruct("Decided", [("kind", str), ("source", str), ("value", bool | int)])]),  # type: ignore[misc]
+        ],
     ),
     "not_converted": msgspec.defstruct(
         "NotConverted", [("kind", str), ("source", str), ("code", str), ("reason", str)]
@@ -46,7 +52,13 @@ MARKS: Final[dict[str, Any]] = {
     "intra_op_otherwise": dict[str, Any],
 }
 """Shapes of the marks that artifacts could forge, by name; what follows a colon in a name is a model or thread."""
-NEEDED: Final = {"extract": "extracted", "export": "exported", "convert": "converted", "package": "packaged"}
+NEEDED: Final = {
+    "extract": "extracted",
+    "export": "exported",
+    "convert": "converted",
+    "walk": "converted",
+    "package": "packaged",
+}
 """Mark without which a verb has not completed."""
 RUNNING: Final = ("run",)
 """Verbs that leave answers."""

@@ -10,11 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
+    from harness.core.attach import Attachment
     from harness.core.cache import Cache, CacheCleaning
     from harness.core.compiling import CompileCheck
     from harness.core.diagnosis import Bisection
     from harness.core.fleet import FleetPlan, FleetReport
     from harness.core.golden import GoldenStatus, Review
+    from harness.core.interference import Interference
     from harness.core.linking import LinkCheck
     from harness.core.machine import Checkup
     from harness.core.migration import Migration
@@ -249,6 +251,13 @@ LINK_CHECK: Formats["LinkCheck"] = Formats(
     Format("json", lambda check, _: _of("json.results").dump_link_check(check)),
     Format("sarif", lambda check, _: _of("ci.sarif").render_link_sarif(check)),
 )
+_ATTACHED = _documented(lambda attachment, _: _of("documents.attach").attach_document(attachment))
+ATTACH: Formats["Attachment"] = Formats(
+    Format("console", _ATTACHED["console"]),
+    Format("markdown", _ATTACHED["markdown"]),
+    Format("html", _ATTACHED["html"]),
+    Format("json", lambda attachment, _: _of("json.results").dump_attachment(attachment)),
+)
 _COMPILES = _documented(lambda check, _: _of("documents.compile_check").compile_document(check))
 COMPILE_CHECK: Formats["CompileCheck"] = Formats(
     Format("console", _COMPILES["console"]),
@@ -256,6 +265,15 @@ COMPILE_CHECK: Formats["CompileCheck"] = Formats(
     Format("html", _COMPILES["html"]),
     Format("json", lambda check, _: _of("json.results").dump_compile_check(check)),
     Format("sarif", lambda check, _: _of("ci.sarif").render_compile_sarif(check)),
+)
+_INTERFERENCE = _documented(
+    lambda found, shown: _of("documents.interference").interference_document(found, directory=shown.directory)
+)
+INTERFERENCE: Formats["Interference"] = Formats(
+    Format("json", lambda found, _: _of("json.results").dump_interference(found), "interference.json"),
+    Format("markdown", _INTERFERENCE["markdown"], "interference.md"),
+    Format("html", _INTERFERENCE["html"], "interference.html"),
+    Format("console", _INTERFERENCE["console"]),
 )
 _CHECKUP = _documented(lambda checkup, _: _of("documents.doctor").checkup_document(checkup))
 CHECKUP: Formats["Checkup"] = Formats(

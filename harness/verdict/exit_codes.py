@@ -12,6 +12,7 @@ from harness.core.errors import ExitCode
 from harness.core.outcome import Decision, Status
 from harness.core.prediction import Inspection, Prediction
 from harness.core.verdict import Judgement
+from harness.verdict.interference import is_well
 from harness.verdict.linking import is_enough
 
 if TYPE_CHECKING:
@@ -52,12 +53,15 @@ def exit_code(result: object) -> ExitCode:
 
 def _of_many_models(result: object) -> ExitCode:
     """Return the exit code of what is about more than a run or a few files: types that no other command imports."""
+    from harness.core.attach import Attachment
     from harness.core.fleet import FleetReport
     from harness.core.golden import GoldenStatus, Packing, Review
+    from harness.core.interference import Interference
     from harness.core.linking import LinkCheck, LinkOutcome
     from harness.core.machine import Checkup
     from harness.core.migration import Migrated, Migration
     from harness.core.releases import Ending, FirstBad
+    from harness.verdict.attach import hung, well
 
     match result:
         case FleetReport():
@@ -67,12 +71,18 @@ def _of_many_models(result: object) -> ExitCode:
         case CompileCheck():
             units = set(result.outcomes.values())
             return RED if CompileOutcome.BREAKS in units else GREEN if units == {CompileOutcome.COMPILES} else OPEN
+        case Attachment():
+            if hung(result):
+                return RED
+            return GREEN if result.probe or well(result) else OPEN
         case LinkCheck():
             links = set(result.outcomes.values())
             if links & {LinkOutcome.RECOMPILE, LinkOutcome.CHANGE_SOURCE} or any(note.stops for note in result.notes):
                 return RED
             enough = all(is_enough(binary, result) for binary in result.binaries)
             return GREEN if links == {LinkOutcome.LINKS} and enough else OPEN
+        case Interference():
+            return RED if result.culprits else GREEN if is_well(result) else OPEN
         case Migration():
             outcomes = set(result.counts)
             if outcomes - {Migrated.READY, Migrated.UNDECIDED}:

@@ -17,7 +17,7 @@ from harness.checks.migration.conversion_rewrites import (
 )
 from harness.checks.migration.deprecation import line_of
 from harness.checks.migration.dimensions import differing, fixed_dimensions, sizes_of, varies
-from harness.checks.migration.facts import Answers, Tried
+from harness.checks.migration.facts import COMES_THROUGH, Answers, Tried
 from harness.checks.migration.obstacles import obstacle
 from harness.checks.migration.words import difference_words, failure_words, first_difference
 from harness.core.migration import (
@@ -67,6 +67,7 @@ OLDEST_ADVICE = "convert in the oldest release that must load it: --new {}"
 OTHER_RELEASE_ADVICE = "convert in another release: this one does not load what it writes itself"
 HOOKS_ADVICE = "do in forward what the hooks do, or convert what is only ever called by forward without them"
 METHOD_ADVICE = "a module whose forward is that method, saved as an archive of its own"
+GUARD_ADVICE = "requests that decide otherwise, or torch.where or torch.cond in the module"
 SIZE_OF_ONE = "size of 1"
 KEEPS_SIZES_OPEN: Minor = (2, 15)
 TUPLE_ADVICE = "unpack it, or take tuple(program(...)); a caller in C++ takes the tensors one by one anyway"
@@ -81,8 +82,17 @@ WORST_FIRST = (
     Migrated.NOT_PACKAGEABLE,
     Migrated.FAILS_SERVED,
     Migrated.SLOWER,
+    Migrated.GUARDED,
     Migrated.UNDECIDED,
 )
+STANDING = {
+    Migrated.READY: COMES_THROUGH,
+    Migrated.GUARDED: 4,
+    Migrated.FIXED: 2,
+    Migrated.DIFFERS: 1,
+}
+"""How far the two ways to convert bring a model; where only tuples are lists, further than one that is guarded."""
+WITH_LISTS = 5
 
 
 def judge(tried: Tried) -> MigratedModel:
@@ -92,6 +102,7 @@ def judge(tried: Tried) -> MigratedModel:
         example=tried.example,
         steps=(*_steps(tried), *serving_steps(tried)),
         costs=costs_of(tried.timed),
+        walked=tried.walked,
     )
     for step in (
         _stopped,
@@ -103,12 +114,19 @@ def judge(tried: Tried) -> MigratedModel:
         _fails_served,
         _slower,
         _one_batch,
+        _guarded,
         _lists,
     ):
         judged = step(tried, model)
         if judged is not None:
             return replace(judged, reason=_cut(judged.reason, LONGEST_REASON))
     return model
+
+
+def standing(tried: Tried) -> int:
+    """Return how far a model that was converted in one way has come."""
+    model = judge(tried)
+    return WITH_LISTS if model.kind == LISTS else STANDING.get(model.outcome, 0)
 
 
 def _stopped(tried: Tried, model: MigratedModel) -> MigratedModel | None:
@@ -379,6 +397,17 @@ def _one_batch(tried: Tried, model: MigratedModel) -> MigratedModel | None:
         advice=advice,
         dimensions=tried.batch,
     )
+
+
+def _guarded(tried: Tried, model: MigratedModel) -> MigratedModel | None:
+    """Tell where the program takes what data decides as all requests take it; of another request it raises."""
+    decided = tried.mark("converted").get("decided", ())
+    if not decided:
+        return None
+    nodes = [f"{item['kind']} at {PACKAGES.sub('', item['source']) or 'an unknown place'}" for item in decided]
+    reason = f"{first_few(list(dict.fromkeys(nodes)), NAMED)}: taken as in every request; of another the program raises"
+    source = PACKAGES.sub("", decided[0]["source"])
+    return replace(model, outcome=Migrated.GUARDED, kind="guarded", reason=reason, advice=GUARD_ADVICE, source=source)
 
 
 def _lists(tried: Tried, model: MigratedModel) -> MigratedModel | None:

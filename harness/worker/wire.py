@@ -47,6 +47,7 @@ VERBS = {
     "run": "run.script",
     "serve": "zygote",
     "trace": "graph.tracing",
+    "walk": "successor.converting",
 }
 
 # Exit codes of a worker that cannot go on; neither says anything about a model.

@@ -54,11 +54,16 @@ LEFT_OUT = {
     r".* --over releases .*half_on.*": "builds what lies between: test_first_bad.py searches so",
     r".*--over releases --cell .*|.*--cell .* --over releases.*": "builds what lies between: as above",
     r".* -m harness .*torch.backend[ =]cpu": "needs PyTorch's own index: test_torch_backends.py stands for it",
+    r".* attach --port .*": "needs a server: test_attach.py has one",
+    r".* attach PID --watch (3600|86400) .*": "waits for a hang: test_attach.py has one",
+    r".* -m harness attach --system .*": "records a process of the reader's: test_system.py records one",
     r".* -m harness fleet .*": "needs a store and its plan: test_fleet.py runs each",
 }
 """By pattern of a whole command, why no test executes it."""
 
-QUICK = re.compile(r"|cache|completion|doctor|env|golden|inspect|link-check|compile-check|report|gate|waivers|-.*")
+QUICK = re.compile(
+    r"|attach|cache|completion|doctor|env|golden|inspect|link-check|compile-check|report|gate|waivers|-.*"
+)
 """Verbs that start no model."""
 
 EXPECTED = {

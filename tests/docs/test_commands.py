@@ -14,7 +14,7 @@ from tests.docs.pages import PAGES, PROJECT, Command, commands, nox_sessions, wi
 from tests.docs.running import SESSIONS
 
 # Words in capitals stand for what a reader fills in.
-STANDS_FOR = {"CELL_ID": "dlrm/alone"}
+STANDS_FOR = {"CELL_ID": "dlrm/alone", "PID": "4711"}
 
 
 ours = functools.cache(parser)  # parsing leaves it as it is

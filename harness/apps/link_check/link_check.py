@@ -12,9 +12,9 @@ from harness.checks.linking import known_symbols
 from harness.checks.linking.check import check_binary, check_image, interface, libtorch_in_run_path, uses_libtorch
 from harness.checks.linking.headers import FOLDERS, Headers, texts_below, words_below
 from harness.checks.linking.libtorch import LibTorch, of_libraries
-from harness.checks.linking.loader import LIBTORCH, Loader, binaries_in
+from harness.checks.linking.loader import Loader, binaries_in
 from harness.core.errors import ConfigError
-from harness.core.linking import LinkCheck
+from harness.core.linking import LIBTORCH, LinkCheck
 from harness.machine.files import folder_with
 from harness.project import Project
 from harness.verdict.linking import outcome_of

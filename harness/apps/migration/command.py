@@ -14,8 +14,9 @@ HELP = CommandHelp(
     "migrate",
     "assess which artifacts can leave TorchScript; changes nothing",
     "Assess which artifacts can leave TorchScript; your files stay as they are. Each is converted by torch's own "
-    "converter (torch.export), saved as .pt2, loaded, and asked every request that it has; what it answers is compared "
-    "with what TorchScript answers in the old release. What is known already is not run again.",
+    "converter, or by walking its graph under torch.export where that gives up, saved as .pt2, loaded, and asked every "
+    "request that it has; what it answers is compared with what TorchScript answers in the old release. What is known "
+    "already is not run again.",
     (
         ("models/ --new 2.15.0", "your files"),
         ("models/ --manifest fleet.toml", "and whose they are"),
@@ -46,6 +47,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_models(command)
     command.add_argument("--manifest", metavar="FILE", help="a fleet.toml: whose the artifacts are")
     add_running(command, "--device", "--jobs", "--profile", "--deadline")
+    command.add_argument(
+        "--converter",
+        choices=("both", "torch"),
+        default="both",
+        help="torch: leave out what the converter of torch does not convert (default: both)",
+    )
     command.add_argument("--package", action="store_true", help="compile each with AOTInductor too: minutes")
     command.add_argument(
         "--rewrite",
@@ -72,6 +79,7 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
         project,
         parsed.loaders,
         package=parsed.package,
+        walk=parsed.converter == "both",
         fresh=parsed.fresh,
         rewrite=parsed.rewrite,
         explain=parsed.parts,

@@ -45,7 +45,7 @@ from harness.search.unconvertible import with_parts
 from harness.store.run_folder import RunDir
 from harness.verdict.horizon import horizon
 from harness.verdict.inputs import changed_operators, guess_notes, guess_of
-from harness.verdict.migration import OF_COMPAT, causes_of, judge
+from harness.verdict.migration import OF_COMPAT, causes_of, judge, standing
 
 
 def migrate(
@@ -53,6 +53,7 @@ def migrate(
     releases: Sequence[str],
     *,
     package: bool = False,
+    walk: bool = True,
     fresh: bool = False,
     rewrite: bool = False,
     explain: bool = False,
@@ -62,7 +63,8 @@ def migrate(
 
     What is known already is not run again. ``project``: ``--old`` names the release whose TorchScript answers are the
     golden ones, ``--new`` the one that converts; without it the newest configured one does; ``package``: whether
-    packages of AOTInductor are made as well: that compiles for minutes; ``explain``: whether the smallest part that is
+    packages of AOTInductor are made as well: that compiles for minutes; ``walk``: whether a graph that torch's own
+    converter gives up is walked; ``explain``: whether the smallest part that is
     not convertible is looked for, in one artifact of each cause.
     """
     owners = load_fleet_manifest(Path(manifest), file=manifest) if manifest is not None else FleetManifest()
@@ -88,6 +90,7 @@ def migrate(
                 old=settings.old,
                 loaders=loaders,
                 package=package,
+                walk=walk,
                 fresh=fresh,
                 rewrite=rewrite,
                 explain=explain,
@@ -119,6 +122,7 @@ class _Asked:
     old: str
     loaders: Sequence[str]
     package: bool
+    walk: bool
     fresh: bool
     rewrite: bool
     explain: bool
@@ -156,7 +160,9 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
             if making is not None:
                 no_cpp = take_worker(making, effects, ways[0].side)
         answered = row.facts
-        tried = try_all(answered, ways, effects, package=asked.package, in_cpp=not no_cpp)
+        tried = try_all(
+            answered, ways, effects, package=asked.package, in_cpp=not no_cpp, standing=standing if asked.walk else None
+        )
         models = list(map(judge, tried))
         both = _in_both(answered, by_name[asked.old], by_name[loaders[0]])
         if asked.explain:

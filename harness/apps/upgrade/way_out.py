@@ -13,7 +13,7 @@ from harness.core.migration import MigrationOutcome, RunMigration
 from harness.core.models import ArtifactKind
 from harness.probing.facts import Decided, Effects, Provisioned, TakenOut
 from harness.probing.known_ends import known_end
-from harness.verdict.migration import judge, proof_of
+from harness.verdict.migration import judge, proof_of, standing
 
 
 def take_out(facts: Decided, effects: Effects) -> TakenOut:
@@ -43,7 +43,10 @@ def _taken_out(facts: Decided, effects: Effects) -> RunMigration:
         if facts.exports[model].artifact is not None and (said := known_end(model, facts, effects))
     }
     loadable = replace(facts, exports={model: facts.exports[model] for model in models if model not in ends})
-    tried = {one.model: one for one in try_all(loadable, [loader], effects, package=False)} if loadable.exports else {}
+    tried = {}
+    if loadable.exports:
+        ways = try_all(loadable, [loader], effects, package=False, standing=standing)
+        tried = {one.model: one for one in ways}
     tried |= {
         model: Tried(model=model, release=loader.name, stopped=("ends_process", said)) for model, said in ends.items()
     }

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from harness.checks.hang import waits
 from harness.core.hang import ThreadActivity
+from harness.machine.proc_files import numbers_in, read, status_in
 
 # A thread that used less of the time since the last look is asked what it waits for; the others are at work.
 QUIET_SHARE = 0.05
@@ -34,9 +35,8 @@ PRESSURE_SHARE = 0.5
 LEAST_COUNTED = 0.2
 # A watcher that was itself kept from looking for so long (a suspended machine) does not count that time.
 UNWATCHED_NS = 1_000_000_000
-TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _NO_SCHEDSTAT = "this kernel does not count the time that a thread waits for a CPU"
-_NO_SYSCALL = "what its threads wait for cannot be seen: this needs the right to trace the process (ptrace)"
+NO_SYSCALL = "what its threads wait for cannot be seen: this needs the right to trace the process (ptrace)"
 _NO_IO = "its input and output cannot be counted"
 
 
@@ -109,6 +109,7 @@ class Sampler:
         self._pid = pid
         self._proc = proc
         self._root = f"{proc}/{pid}"
+        self._shared = self._root
         self._machine = machine
         self._slept_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
         self._before: Mapping[int, ThreadSample] = {}
@@ -121,9 +122,10 @@ class Sampler:
         self._notes = set()
         now_ns = time.monotonic_ns()
         try:
-            tids = _numbers_in(f"{self._root}/task")
+            tids = numbers_in(f"{self._root}/task")
         except OSError:
             return None
+        self._shared = living(self._root, tids)
         around = waits.Surroundings(self._kind_of, self._watched_by, self._peek, set(tids).__contains__)
         threads = {}
         for tid in tids:
@@ -147,10 +149,10 @@ class Sampler:
         self, tid: int, now_ns: int, around: waits.Surroundings | None, *, count_io: bool
     ) -> ThreadSample | None:
         folder = f"{self._root}/task/{tid}"
-        status = _status(_read(f"{folder}/stat"))
+        status = status_in(read(f"{folder}/stat"))
         if status is None:
             return None
-        accounts = (_read(f"{folder}/schedstat") or b"").split()
+        accounts = (read(f"{folder}/schedstat") or b"").split()
         runs: int | None = None
         if len(accounts) >= 3 and (accounts[2] != b"0" or status.state == "R"):
             on_cpu_ns, run_delay_ns, runs = int(accounts[0]), int(accounts[1]), int(accounts[2])
@@ -173,7 +175,7 @@ class Sampler:
         )
 
     def _pressure_ns(self) -> int | None:
-        total = re.match(rb"some .*total=(\d+)", _read(f"{self._proc}/pressure/cpu") or b"")
+        total = re.match(rb"some .*total=(\d+)", read(f"{self._proc}/pressure/cpu") or b"")
         return 1000 * int(total[1]) if total is not None else None
 
     def _cpus(self) -> int:
@@ -190,18 +192,18 @@ class Sampler:
             return waits.STOPPED if state == "T" else waits.DEBUGGER
         if state not in "SD":
             return ""
-        call = _read(f"{folder}/syscall")
+        call = read(f"{folder}/syscall")
+        wchan = (read(f"{folder}/wchan") or b"").decode("ascii", "replace")
         if call is None:
             if Path(folder).exists():
-                self._notes.add(_NO_SYSCALL)
-            return waits.DISK if state == "D" else ""
-        wchan = (_read(f"{folder}/wchan") or b"").decode("ascii", "replace")
+                self._notes.add(NO_SYSCALL)
+            return waits.DISK if state == "D" else waits.without_rights(wchan)
         words = waits.in_words(self._machine, call.decode("ascii", "replace"), wchan, around)
-        return waits.DISK if state == "D" and words != waits.DEVICE else words
+        return waits.DISK if state == "D" and words not in (waits.DEVICE, waits.PROCESS) else words
 
     def _io(self, folder: str) -> int | None:
         """Sum up what was read and written: by system calls, and by page faults in mapped files."""
-        text = _read(f"{folder}/io")
+        text = read(f"{folder}/io")
         if not text:
             if Path(folder).exists():
                 self._notes.add(_NO_IO)
@@ -214,14 +216,14 @@ class Sampler:
         parents = [(self._pid, tid) for tid in tids]
         while parents:
             pid, tid = parents.pop()
-            for child in map(int, (_read(f"{self._proc}/{pid}/task/{tid}/children") or b"").split()):
+            for child in map(int, (read(f"{self._proc}/{pid}/task/{tid}/children") or b"").split()):
                 folder = f"{self._proc}/{child}"
-                status = _status(_read(f"{folder}/stat"))
+                status = status_in(read(f"{folder}/stat"))
                 if status is None:
                     continue
                 threads: list[int] = []
                 with contextlib.suppress(OSError):
-                    threads = _numbers_in(f"{folder}/task")
+                    threads = numbers_in(f"{folder}/task")
                 states, delays_ns = zip(
                     *(_queue(f"{folder}/task/{thread}") for thread in (threads or [child])), strict=True
                 )
@@ -236,7 +238,7 @@ class Sampler:
                 parents += [(child, thread) for thread in threads]
 
     def _kind_of(self, fd: int) -> str:
-        path = Path(f"{self._root}/fd/{fd}")
+        path = Path(f"{self._shared}/fd/{fd}")
         try:
             mode = path.stat().st_mode
             link = str(path.readlink())
@@ -259,19 +261,17 @@ class Sampler:
         now_ns = time.monotonic_ns()
         asked_ns, shared = self._shared_pipes.get(link, (0, False))
         if now_ns - asked_ns > 1e9 * PIPE_HOLDERS_S:
-            others = (pid for pid in _numbers_in(self._proc) if pid != self._pid)
+            others = (pid for pid in numbers_in(self._proc) if pid != self._pid)
             shared = any(link in _open_files(f"{self._proc}/{pid}/fd") for pid in others)
             self._shared_pipes[link] = now_ns, shared
         return shared
 
     def _watched_by(self, fd: int) -> tuple[int, ...]:
-        lines = (_read(f"{self._root}/fdinfo/{fd}") or b"").splitlines()
+        lines = (read(f"{self._shared}/fdinfo/{fd}") or b"").splitlines()
         return tuple(int(line.split()[1]) for line in lines if line.startswith(b"tfd:"))
 
     def _peek(self, address: int, length: int) -> bytes:
-        with contextlib.suppress(OSError, OverflowError), Path(f"{self._root}/mem").open("rb", 0) as memory:
-            return os.pread(memory.fileno(), length, address)
-        return b""
+        return peek(self._shared, address, length)
 
 
 class WorkerSampler:
@@ -303,31 +303,26 @@ class WorkerSampler:
         return self._samplers.setdefault(pid, Sampler(pid)).sample(detailed=detailed, apart=apart)
 
 
-@dataclass(frozen=True, slots=True)
-class _Status:
-    name: str
-    state: str
-    cpu_ns: int
-    dead_children_cpu_ns: int
-    started_ns: int
+def living(folder: str, tids: Iterable[int]) -> str:
+    """Return where a process's files and memory are seen: its own folder, or a thread's that outlives the first."""
+    status = status_in(read(f"{folder}/stat"))
+    if status is None or status.state not in "ZX":
+        return folder
+    threads = (f"{folder}/task/{tid}" for tid in tids)
+    alive = ((thread, status_in(read(f"{thread}/stat"))) for thread in threads)
+    return next((thread for thread, seen in alive if seen is not None and seen.state not in "ZX"), folder)
 
 
-def _status(text: bytes | None) -> _Status | None:
-    """Read ``stat``: number (name) state ... utime stime cutime cstime ... starttime; any name, also ``)``."""
-    if not text or b")" not in text:
-        return None
-    head, _, tail = text.rpartition(b")")
-    fields = tail.split()
-    if len(fields) < 20:
-        return None
-    own, dead = sum(map(int, fields[11:13])), sum(map(int, fields[13:15]))
-    name = head.partition(b"(")[2].decode("utf-8", "replace")
-    return _Status(name, fields[0].decode(), own * TICK_NS, dead * TICK_NS, int(fields[19]) * TICK_NS)
+def peek(folder: str, address: int, length: int) -> bytes:
+    """Return the memory of a process there; empty where it cannot be read."""
+    with contextlib.suppress(OSError, OverflowError), Path(f"{folder}/mem").open("rb", 0) as memory:
+        return os.pread(memory.fileno(), length, address)
+    return b""
 
 
 def _queue(folder: str) -> tuple[str, int]:
-    status = _status(_read(f"{folder}/stat"))
-    accounts = (_read(f"{folder}/schedstat") or b"").split()
+    status = status_in(read(f"{folder}/stat"))
+    accounts = (read(f"{folder}/schedstat") or b"").split()
     return status.state if status is not None else "", int(accounts[1]) if len(accounts) >= 3 else 0
 
 
@@ -336,24 +331,6 @@ def _open_files(folder: str) -> Iterator[str]:
         for path in Path(folder).iterdir():
             with contextlib.suppress(OSError):
                 yield str(path.readlink())
-
-
-def _numbers_in(folder: str) -> list[int]:
-    with os.scandir(folder) as entries:
-        return [int(entry.name) for entry in entries if entry.name.isdigit()]
-
-
-def _read(path: str) -> bytes | None:
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except OSError:
-        return None
-    try:
-        return os.read(descriptor, 8192)
-    except OSError:  # the process ended between opening and reading
-        return None
-    finally:
-        os.close(descriptor)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

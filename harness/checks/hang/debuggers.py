@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,10 +16,12 @@ from typing import Final
 
 from harness.checks.hang.symbols import plain_demangled
 from harness.machine import processes
+from harness.machine.files import text_of
 
-_POLL_S: Final = 0.01
+_POLL_S: Final = 0.002
 _DEMANGLE_S: Final = 2.0
 _YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
+_PENDING = re.compile(r"^(?:SigPnd|ShdPnd):\t([0-9a-f]+)$", re.MULTILINE)
 _FORBIDDEN: Final = ("not permitted", "permission denied", "permitted")
 
 _GDB: Final = (
@@ -46,17 +49,25 @@ PY_SPY: Final = Debugger(
     "py-spy", ("dump", "--native", "--json", "-p", "{pid}"), "json", 2.0, True, "pip install py-spy"
 )
 EU_STACK: Final = Debugger("eu-stack", ("-q", "-b", "-m", "-p", "{pid}"), "txt", 2.0, True, "apt-get install elfutils")
+# They read memory without stopping the process, and see Python's frames alone.
+PY_SPY_ASIDE: Final = Debugger("py-spy", ("dump", "--nonblocking", "--json", "-p", "{pid}"), "json", 2.0, True, "")
+PYSTACK_ASIDE: Final = Debugger("pystack", ("remote", "--no-color", "--no-block", "{pid}"), "txt", 2.0, True, "")
 GDB: Final = Debugger("gdb", ("-batch", "-nx", *_GDB, "-p", "{pid}"), "txt", 40.0, False, "apt-get install gdb")
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One run of a debugger; ``problem`` where it gave nothing usable; ``forbidden``: the kernel did not allow it."""
+    """One run of a debugger.
+
+    ``problem`` where it gave nothing usable; ``forbidden``: the kernel did not allow it; ``stopped_s``: the longest
+    that one thread stood still for it, as far as looks every 2 ms can tell, rounded up; 0: none was seen to.
+    """
 
     text: str = ""
     file: str = ""
     problem: str = ""
     forbidden: bool = False
+    stopped_s: float = 0.0
 
 
 def find(name: str) -> str | None:
@@ -71,8 +82,9 @@ def sample(debugger: Debugger, program: str, pid: int, folder: Path, number: int
     """Return what ``debugger`` sees in ``pid`` now; its output stays in ``folder``."""
     file = f"stacks-{number}.{debugger.name}.{debugger.suffix}"
     command = (program, *(argument.replace("{pid}", str(pid)) for argument in debugger.arguments))
+    was_stopped = _is_stopped(pid)
     try:
-        status, errors = _run(command, folder / file, debugger.deadline_s)
+        status, errors, stopped_s = _run(command, folder / file, debugger.deadline_s, pid)
     except OSError as error:
         return Sample(problem=f"{debugger.name} could not be started: {error.strerror}")
     text = (folder / file).read_text(errors="replace")
@@ -80,27 +92,63 @@ def sample(debugger: Debugger, program: str, pid: int, folder: Path, number: int
         (folder / file).unlink()
         file = ""
     if status is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)  # it may have been left stopped
-        return Sample(text, file, f"{debugger.name} did not end within {debugger.deadline_s:g} s and was ended")
+        if not was_stopped and (_is_stopped(pid) or _will_stop(pid)):  # the debugger has left it so
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        problem = f"{debugger.name} did not end within {debugger.deadline_s:g} s and was ended"
+        return Sample(text, file, problem, stopped_s=stopped_s)
     complaint = errors.strip().splitlines()[-1] if errors.strip() else f"exit code {status}"
     forbidden = any(word in errors.lower() for word in _FORBIDDEN)
-    return Sample(text, file, f"{debugger.name}: {complaint}" if status or not text else "", forbidden)
+    problem = f"{debugger.name}: {complaint}" if status or not text else ""
+    return Sample(text, file, problem, forbidden, stopped_s)
 
 
-def _run(command: Sequence[str], out: Path, deadline_s: float) -> tuple[int | None, str]:
-    """Return exit status (None: it was ended past its deadline) and what it wrote to standard error."""
+def _is_stopped(pid: int) -> bool:
+    return _state(Path(f"/proc/{pid}")) == "T"
+
+
+def _will_stop(pid: int) -> bool:
+    """Whether a SIGSTOP waits for some thread: who traced one that is uninterruptible has sent it, and was ended."""
+    pending = [word for thread in _threads(pid) for word in _PENDING.findall(text_of(thread / "status"))]
+    return any(int(word, 16) >> (signal.SIGSTOP - 1) & 1 for word in pending)
+
+
+def _threads(pid: int) -> list[Path]:
+    try:
+        return list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return []
+
+
+def _state(folder: Path) -> str:
+    return (text_of(folder / "stat").rpartition(")")[2].split() or [""])[0]
+
+
+def _traced(pid: int) -> set[str]:
+    """Return the threads that stand still for a debugger now."""
+    return {thread.name for thread in _threads(pid) if _state(thread) == "t"}
+
+
+def _run(command: Sequence[str], out: Path, deadline_s: float, pid: int) -> tuple[int | None, str, float]:
+    """Return exit status (None: it was ended past its deadline), what it wrote to standard error, and ``stopped_s``."""
     environment = {**os.environ, "DEBUGINFOD_URLS": "", "NO_COLOR": "1"}  # no downloads of symbols
     with out.open("wb") as sink, tempfile.TemporaryFile() as errors:
         process = processes.start(command, stdout=sink, stderr=errors, env=environment)
         limit = time.monotonic() + deadline_s
+        before, stopped_s = time.monotonic(), 0.0
+        since: dict[str, float] = {}
         try:
             while (status := process.poll()) is None and time.monotonic() < limit:
+                now, traced = time.monotonic(), _traced(pid)
+                since = {thread: since.get(thread, before) for thread in traced}
+                stopped_s = max([stopped_s, *(now - begin + _POLL_S for begin in since.values())])
+                before = now
                 time.sleep(_POLL_S)
         finally:
             processes.reap(process)
         errors.seek(0)
-        return status, errors.read(4000).decode("utf-8", "replace")
+        said = errors.read(4000).decode("utf-8", "replace")
+        return status, said, stopped_s
 
 
 def why_forbidden() -> str:

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from harness.artifacts.tensors.recorded import DAMAGE
 from harness.checks.hang import debuggers, stack_formats, symbols
-from harness.checks.hang.debuggers import EU_STACK, GDB, PY_SPY, PYSTACK, Debugger
+from harness.checks.hang.debuggers import EU_STACK, GDB, PY_SPY, PY_SPY_ASIDE, PYSTACK, PYSTACK_ASIDE, Debugger
 from harness.checks.hang.stack_formats import Dump, PythonThread, RawThread, merged
 from harness.core.hang import Evidence, HangProof, ThreadStack
 from harness.probing import processes
@@ -53,6 +53,9 @@ class _Views:
     files: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     forbidden: bool = False
+    idents: dict[int, int] = field(default_factory=dict)
+    stops_s: list[float] = field(default_factory=list)
+    gil_holder: int = 0
 
     def native(self) -> bool:
         return bool(self.raw or self.whole or any(thread.answered for sample in self.own for thread in sample))
@@ -84,6 +87,78 @@ def investigate(pid: int, run_dir: Path, proof: HangProof | None, *, runtime: st
         proof=proof,
         files=tuple(views.files),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenFromOutside:
+    """What debuggers saw; ``stops_s``: for how long each stopped the process; ``gil_holder``: 0 if unknown."""
+
+    evidence: Evidence
+    stops_s: tuple[float, ...]
+    gil_holder: int
+
+
+def look_from_outside(pid: int, folder: Path, *, python: bool, may_stop: bool, may_stop_long: bool) -> SeenFromOutside:
+    """Return what the threads of a process do that the gate did not start: nothing is sent to it.
+
+    ``may_stop``: by debuggers that stop it, else only by those that read its memory; ``may_stop_long``: also by those
+    that stop it for seconds, where no other shows native frames.
+    """
+    views = _Views()
+    aside = _first_aside(pid, folder, views) if python else None
+    program = debuggers.find(EU_STACK.name)
+    if program is not None and may_stop:
+        begin = time.monotonic()
+        if _look(pid, folder, views, EU_STACK, program, number=1):
+            time.sleep(max(0.0, begin + GAP_S - time.monotonic()))
+            _look(pid, folder, views, EU_STACK, program, number=2)
+    if may_stop and not views.native() and not views.forbidden:
+        slow = (*((PYSTACK, PY_SPY) if python else ()), GDB)
+        for debugger in slow if may_stop_long else ():
+            found = debuggers.find(debugger.name)
+            if found is not None and _look(pid, folder, views, debugger, found, number=3):
+                break
+        else:
+            views.problems += [f"eu-stack is not installed: {EU_STACK.install}"] if program is None else []
+    if aside is not None:
+        _look_aside(pid, folder, views, *aside, number=2)
+    return SeenFromOutside(
+        evidence=Evidence(
+            tool=", ".join(filter(None, (views.debugger, aside[0].name if aside is not None else ""))),
+            stacks=_stacks(views, folder, pid),
+            remarks=tuple(dict.fromkeys(views.problems)),
+        ),
+        stops_s=tuple(views.stops_s),
+        gil_holder=views.gil_holder,
+    )
+
+
+def _first_aside(pid: int, folder: Path, views: _Views) -> tuple[Debugger, str] | None:
+    for debugger in (PY_SPY_ASIDE, PYSTACK_ASIDE):
+        program = debuggers.find(debugger.name)
+        if program is not None and _look_aside(pid, folder, views, debugger, program, number=1):
+            return debugger, program
+    if not views.problems:
+        views.problems.append(f"no frames of Python: {PY_SPY.install}")
+    return None
+
+
+def _look_aside(pid: int, folder: Path, views: _Views, debugger: Debugger, program: str, *, number: int) -> bool:
+    """Add Python's view of each thread, by a tool that does not stop the process."""
+    sample = debuggers.sample(debugger, program, pid, folder, 10 + number)
+    threads = tuple(
+        PythonThread(stack.tid, stack.frames, stack.name)
+        for stack in stack_formats.READERS[debugger.name](sample.text)
+        if stack.frames
+    )
+    if not threads:
+        if sample.problem and not sample.forbidden:
+            views.problems.append(sample.problem)
+        return False
+    views.python.append(threads)
+    views.idents.update({thread.ident: thread.ident for thread in threads})
+    views.gil_holder = stack_formats.gil_holder(sample.text) or views.gil_holder
+    return True
 
 
 def crash_evidence(run_dir: Path, signal_name: str) -> Evidence:
@@ -196,6 +271,8 @@ def _first_that_works(pid: int, run_dir: Path, views: _Views, runtime: str) -> t
 
 def _look(pid: int, run_dir: Path, views: _Views, debugger: Debugger, program: str, *, number: int) -> bool:
     sample = debuggers.sample(debugger, program, pid, run_dir, number)
+    if sample.stopped_s:
+        views.stops_s.append(sample.stopped_s)
     if sample.file:
         views.files.append(sample.file)
     if debugger.name == EU_STACK.name:
@@ -230,7 +307,11 @@ def _stacks(views: _Views, run_dir: Path, pid: int) -> tuple[ThreadStack, ...]:
     if views.whole:
         seen = {stack.tid for stack in native}
         native += [stack for stack in views.whole[0] if stack.tid not in seen]
-    idents = {**_idents(run_dir, pid), **{thread.ident: thread.tid for thread in answered if thread.ident}}
+    idents = {
+        **_idents(run_dir, pid),
+        **views.idents,
+        **{thread.ident: thread.tid for thread in answered if thread.ident},
+    }
     python = views.python[0] if views.python else ()
     python_moved = _movement([{thread.ident: thread.frames for thread in sample} for sample in views.python])
     return merged(native, python, idents=idents, main=pid, moved=moved, python_moved=python_moved)

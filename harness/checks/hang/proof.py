@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 
 from harness.checks.hang import waits
 from harness.checks.hang.activity import (
-    TICK_NS,
     UNWATCHED_NS,
     Snapshot,
     ThreadSample,
@@ -27,6 +26,7 @@ from harness.checks.hang.activity import (
 )
 from harness.core.hang import HangKind, HangProof, ThreadActivity
 from harness.core.probe import Deadline
+from harness.machine.proc_files import TICK_NS
 from harness.probing.events import EventLog, OpenPhase
 from harness.worker import wire
 

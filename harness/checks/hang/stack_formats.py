@@ -20,7 +20,7 @@ from harness.store.json import from_json
 PYTHON: Final = "python"
 _PYTHON_SOURCE: Final = (".py", ".pyx")
 
-_PYSTACK_THREAD = re.compile(r"Traceback for thread (\d+) \((.*?)\) \[.*\] \(most recent call last\):$")
+_PYSTACK_THREAD = re.compile(r"Traceback for thread (\d+) \((.*?)\) \[.*\] \(most recent call last\):$", re.MULTILINE)
 _PYSTACK_FRAME = re.compile(r" +\((\w+)\) File \"(.*?)\", line (\d+), in (.*)$")
 _PYSTACK_LIBRARY = re.compile(r"(?: \(inlined\))? \((/[^()]*|[^()]*\.so[^()]*)\)$")
 _GDB_THREAD = re.compile(r"Thread \d+ \((?:Thread 0x([0-9a-f]+) )?\(?LWP (\d+)\)?(?: \"(.*?)\")?\):$")
@@ -90,6 +90,17 @@ def py_spy(text: str) -> tuple[ThreadStack, ...]:
         )
     except (ValueError, KeyError, TypeError, AttributeError):  # it reads names in a process that a model may damage
         return ()
+
+
+def gil_holder(text: str) -> int:
+    """Return the thread that has the GIL by what py-spy (JSON) or pystack printed; 0 where they name none."""
+    for head in _PYSTACK_THREAD.finditer(text):
+        if "Has the GIL" in head[0]:
+            return int(head[1])
+    try:
+        return next((int(thread["os_thread_id"]) for thread in from_json(text.encode()) if thread["owns_gil"]), 0)
+    except (ValueError, KeyError, TypeError):
+        return 0
 
 
 def _py_spy_frame(frame: Mapping[str, Any]) -> Frame:

@@ -23,6 +23,9 @@ FILE_LOCK = "a file lock"
 EVENT = "an event"
 SIGNAL = "a signal"
 DEBUGGER = "a debugger"
+# As far as the kernel function tells that a thread sleeps in: nobody may look at the system call's arguments.
+SOME_LOCK = "a lock, or another thread"
+SOME_SOCKET = "the network or an event"
 
 # Only another thread of the same process can end such a wait (or a SIGCONT, which is not sent here): if all threads
 # wait like this, none of them will ever go on.
@@ -50,6 +53,7 @@ _X86_64 = {
     "signal": (34, 128, 130),
     "sendfile": (40,),
     "restart": (219,),
+    "clone": (56, 58, 435),
 }
 _AARCH64 = {
     "futex": (98,),
@@ -69,6 +73,7 @@ _AARCH64 = {
     "signal": (133, 137),
     "sendfile": (71,),
     "restart": (128,),
+    "clone": (220, 435),
 }
 SYSCALLS: Mapping[str, Mapping[int, str]] = {
     machine: {number: name for name, numbers in table.items() for number in numbers}
@@ -92,7 +97,7 @@ _WCHAN = (
     (DEVICE, ("nvidia", "uvm_")),
     (NETWORK, ("unix_stream", "sk_", "inet_", "tcp_")),
     (DISK, ("io_schedule", "folio_wait", "wait_on_page", "rpc_", "nfs")),
-    (EVENT, ("poll", "epoll", "ep_")),
+    (EVENT, ("poll", "epoll", "ep_", "do_epoll", "do_poll", "do_sys_poll", "do_select")),
 )
 
 
@@ -120,6 +125,14 @@ def in_words(machine: str, syscall: str, wchan: str, around: Surroundings) -> st
     if len(arguments) < 6 or not name:
         return _by_wchan(wchan) if name == "restart" or number == -1 else ""
     return _CALLS[name](arguments, around) if name in _CALLS else _by_wchan(wchan)
+
+
+def without_rights(wchan: str) -> str:
+    """Return what a thread waits for where only the kernel's function is known; never counted as blocked."""
+    if wchan.startswith("futex"):
+        return SOME_LOCK
+    words = _by_wchan(wchan)
+    return SOME_SOCKET if words in (EVENT, NETWORK) else words
 
 
 def _numbers(syscall: str) -> list[int]:
@@ -180,6 +193,7 @@ _CALLS: Mapping[str, Callable[[list[int], Surroundings], str]] = {
     "futex_waitv": lambda arguments, _: TIMED_LOCK if arguments[3] else LOCK,
     "sleep": lambda *_: TIMER,
     "wait": lambda *_: PROCESS,
+    "clone": lambda *_: PROCESS,  # vfork: until the child has begun another program
     "ipc": lambda *_: PROCESS,
     "disk": lambda *_: DISK,
     "ioctl": lambda *_: DEVICE,

@@ -7,10 +7,10 @@ from pathlib import Path
 from harness.artifacts.shared_objects import SharedObject
 from harness.checks.linking import known_symbols
 from harness.checks.linking.demangled import brief, demangled
-from harness.checks.linking.libtorch import OPENMP, LibTorch, highest, is_api, order
-from harness.checks.linking.loader import LIBTORCH, Loader
+from harness.checks.linking.libtorch import LibTorch, highest, is_api, order
+from harness.checks.linking.loader import Loader
 from harness.checks.linking.successors import successors_in
-from harness.core.linking import LinkedBinary, LinkNote, SymbolChange
+from harness.core.linking import LIBTORCH, OPENMP, LinkedBinary, LinkNote, SymbolChange
 from harness.core.text import counted, first_few
 from harness.machine.files import text_of
 

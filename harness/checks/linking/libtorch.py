@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.artifacts.shared_objects import SharedObject
+from harness.core.linking import OPENMP
 
 # Mangled names of what lies in PyTorch's namespaces (vtables, guards and thunks too), and of its C interfaces.
 API = re.compile(
@@ -17,7 +18,6 @@ API = re.compile(
 INNER = re.compile(r"_?(?:mkl|MKL|vm[sdlcz]|V[MS])|_init$|_fini$")
 # Names of symbol versions that the system's libraries define: GLIBC_2.28, GLIBCXX_3.4.29, CXXABI_1.3.13.
 SYSTEM = re.compile(r"(GLIBC|GLIBCXX|CXXABI)_(\d+(?:\.\d+)*)")
-OPENMP = re.compile(r"lib(?:gomp|omp|iomp5)\b.*\.so")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -13,7 +13,6 @@ from harness.machine.files import text_of
 
 # ld.so(8): after RPATH, LD_LIBRARY_PATH and RUNPATH those of ld.so.conf and the trusted ones.
 SYSTEM = ("lib/{triple}", "usr/lib/{triple}", "lib64", "usr/lib64", "lib", "usr/lib", "usr/local/lib")
-LIBTORCH = "libtorch_cpu.so"
 # The parts of a path, those of links included; a circle of links ends here.
 MOST_STEPS = 200
 

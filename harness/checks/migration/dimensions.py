@@ -79,7 +79,7 @@ def fixed_dimensions(
                 if size is not None and varied - {size}:
                     words = tuple(map(str, sorted(varied - {size})))
                     fixed.append(Dimension(argument=path, axis=axis, taken=str(size), asked=words))
-        elif isinstance(own, str):
+        elif isinstance(own, str) and sizes is None:
             asked_values = {other for other in others if isinstance(other, str) and other != own}
             if asked_values:
                 fixed.append(Dimension(argument=path, axis=None, taken=own, asked=tuple(sorted(asked_values))))

@@ -12,6 +12,9 @@ from harness.core.models import Artifact, InputSet
 from harness.core.outcome import UNCLEAR, Outcome
 from harness.core.probe import ModelResult, ProbeResult
 
+COMES_THROUGH = 9
+"""The standing of a model that nothing stops on its way."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Loader:
@@ -100,6 +103,7 @@ class Tried:
         input_sets: of its requests; ``requests``: name -> tree of the arguments, of those to ``forward``.
         reset: the method that callers call before each request; None without one.
         example: the input set that it was converted with.
+        walked: whether it was converted by walking its graph, in place of torch's own converter.
         answers: of the program, the release that has converted it first; nothing where it was not converted.
         batch: sizes that every request has and the program takes alone; ``other_batch``: the artifact itself, called
             with another one as TorchScript in the release that converts it; None where nobody asked.
@@ -117,6 +121,7 @@ class Tried:
     requests: Mapping[str, Tree] = field(default_factory=dict)
     reset: str | None = None
     example: str = ""
+    walked: bool = False
     conversion: ProbeResult | None = None
     evidence: str = ""
     program: Artifact | None = None

@@ -3,13 +3,14 @@
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from harness.artifacts.tensors.decode import DecodeError
 from harness.artifacts.tensors.recorded import read_inputs
 from harness.checks.migration.answers import ask, in_torchscript
 from harness.checks.migration.dimensions import batches, best_example, held, larger, sizes_of
-from harness.checks.migration.facts import Answers, Loader, RewrittenArchives, Tried
+from harness.checks.migration.facts import COMES_THROUGH, Answers, Loader, RewrittenArchives, Tried
 from harness.checks.migration.serving import LABEL, Serving
 from harness.checks.outputs.findings import differs
 from harness.core.models import Artifact, ArtifactKind
@@ -21,6 +22,8 @@ from harness.probing.facts import Answered, Effects, Export
 from harness.worker import wire
 
 FORWARD = "forward"
+Standing = Callable[[Tried], int]
+"""How far a model has come on its way: more is further."""
 ENDINGS = {ArtifactKind.PROGRAM: wire.PROGRAM, ArtifactKind.PACKAGE: wire.PACKAGE}
 # Modules of the worker that import for seconds what torch.export needs.
 CONVERTING, RUNNING = "successor.converting", "successor.programs"
@@ -34,10 +37,13 @@ def try_all(
     package: bool,
     in_cpp: bool = False,
     rewritten: RewrittenArchives | None = None,
+    standing: Standing | None = None,
 ) -> list[Tried]:
     """Return what was tried on each model of ``facts``, in order; each release ends its processes.
 
     Args:
+        standing: how far a model has come by torch's converter; below ``COMES_THROUGH`` its graph is walked too, and
+            what comes further goes on. By default nothing is walked: what rewrites make is for the converter.
         facts: with the golden outputs, and the artifacts that people serve: answers and times are beside those.
         in_cpp: whether these are loaded, served and timed in C++ too: the first release has its worker.
         rewritten: what is converted in place of the artifacts, and then the only models that are tried; by default
@@ -54,6 +60,8 @@ def try_all(
         if loader is loaders[0]:
             tried = [way.in_torchscript(model) for model in tried]
             tried = way.each("try another batch", way.other_batch, tried, loader)
+            if standing is not None:
+                tried = way.each("walk the graph", partial(way.walked, standing=standing), tried, loader)
             if package:
                 tried = way.each("package", way.package, tried, loader)
             if package and in_cpp:
@@ -108,13 +116,24 @@ class _Way:
     def archive(self, model: str) -> Artifact:
         return self.facts.artifact(model) if self.rewritten is None else self.rewritten.archives[model]
 
-    def convert(self, tried: Tried) -> Tried:
+    def convert(self, tried: Tried, *, walk: bool = False) -> Tried:
         if tried.stopped[0] or not tried.requests or tried.reset is not None:
             return tried
-        archive = self.archive(tried.model)
-        probe = self.effects.runner(self.facts.requests.convert(self.loaders[0].side, archive, tried.example))
+        archive, side = self.archive(tried.model), self.loaders[0].side
+        probe = self.effects.runner(self.facts.requests.convert(side, archive, tried.example, walk=walk))
         made = self.made(tried, probe, ArtifactKind.PROGRAM)
-        return replace(tried, conversion=probe, evidence=self.effects.evidence(probe.directory), program=made)
+        tried = replace(tried, conversion=probe, evidence=self.effects.evidence(probe.directory), program=made)
+        named = str(tried.mark("converted").get("example", ""))
+        return replace(tried, walked=walk, example=named if named in tried.requests else tried.example)
+
+    def walked(self, tried: Tried, standing: Standing) -> Tried:
+        """Return the model as it stands after its graph was walked, if that comes further than torch's converter."""
+        if tried.conversion is None or standing(tried) == COMES_THROUGH:
+            return tried
+        begun = replace(tried, conversion=None, program=None, answers=(), batch=(), other_batch=None)
+        walked = self.run(self.convert(begun, walk=True), self.loaders[0])
+        walked = self.other_batch(self.in_torchscript(walked))
+        return walked if standing(walked) > standing(tried) else tried
 
     def run(self, tried: Tried, loader: Loader) -> Tried:
         if tried.program is None:

@@ -51,6 +51,7 @@ SHORT = {
     Migrated.NOT_CONVERTIBLE: "no",
     Migrated.DIFFERS: "differs",
     Migrated.FIXED: "fixed",
+    Migrated.GUARDED: "guarded",
     Migrated.NOT_LOADABLE: "no load",
     Migrated.UNDECIDED: "unclear",
 }

@@ -9,11 +9,13 @@ import msgspec
 
 from harness import __version__
 from harness.checks.migration.readiness import by_owner, unlocked
+from harness.core.attach import Attachment
 from harness.core.cache import Cache, CacheCleaning
 from harness.core.compiling import CompileCheck
 from harness.core.errors import RunDirError
 from harness.core.fleet import FleetPlan, FleetReport
 from harness.core.golden import GoldenStatus, Review
+from harness.core.interference import Interference
 from harness.core.linking import LinkCheck
 from harness.core.machine import Checkup
 from harness.core.migration import Migration
@@ -74,6 +76,16 @@ def dump_compile_check(check: CompileCheck) -> str:
 def dump_link_check(check: LinkCheck) -> str:
     """Return what becomes of each binary, with the mangled names of what it misses."""
     return _dump(exit_code=int(exit_code(check)), **msgspec.to_builtins(check))
+
+
+def dump_attachment(attachment: Attachment) -> str:
+    """Return what each process does, with all of its threads and their whole stacks."""
+    return _dump(exit_code=int(exit_code(attachment)), **msgspec.to_builtins(attachment, order="deterministic"))
+
+
+def dump_interference(found: Interference) -> str:
+    """Return what holds up a process, and every process that did something meanwhile."""
+    return _dump(exit_code=int(exit_code(found)), **msgspec.to_builtins(found))
 
 
 def dump_matrix(matrix: Matrix, verdict: MatrixVerdict) -> str:

@@ -133,7 +133,12 @@ class Interpreter:
             return [self._function(self._blocks(step)[0], given, place)]
         if kind == "aten::wait":
             return [inputs[0]]
-        return nodes.run(node, inputs)
+        return self._node(step, inputs, place)
+
+    def _node(self, step, inputs, place):
+        """Return the outputs of a node that neither chooses, calls, nor has to do with attributes."""
+        del place
+        return nodes.run(step.node, inputs)
 
     def _blocks(self, step):
         """Return the blocks of a node; a function that is forked or called is one too."""

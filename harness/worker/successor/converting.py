@@ -1,4 +1,4 @@
-"""Verb ``convert``: make an ExportedProgram of an artifact by torch's own converter, and save it as .pt2."""
+"""Verbs ``convert`` and ``walk``: make a .pt2 of an artifact, by torch's own converter or by walking its graph."""
 
 import contextlib
 import os
@@ -9,6 +9,7 @@ import torch
 
 from gate_worker import settings, wire
 from gate_worker.graph import node_facts
+from gate_worker.successor import sizes
 from gate_worker.values import trees
 
 try:
@@ -27,34 +28,57 @@ class NoConverter(Exception):
 
 
 def convert(request, run_dir, log):
+    make(request, run_dir, log, converted)
+
+
+def walk(request, run_dir, log):
+    make(request, run_dir, log, walked)
+
+
+def make(request, run_dir, log, way):
+    """Make the program by ``way``, a function of module, requests, the example's name and ``log``."""
     (run,) = request["runs"]
     artifact, ((example, _),) = run["artifact"], run["schedule"]
     name = artifact["model"]
     log.mark("switches", settings.apply_process_wide(request))
     with log.phase(wire.INPUTS, model=name):
         reader = trees.TensorReader(artifact["inputs_dir"], request["device"])
-        (tree,) = [entry["tree"] for entry in reader.index(artifact["inputs_dir"]) if entry["set"] == example]
-        arguments = reader.value(tree)
+        entries = [entry for entry in reader.index(artifact["inputs_dir"]) if entry["method"] == "forward"]
+        requests = {entry["set"]: reader.value(entry["tree"]) for entry in entries}
     with log.phase(wire.LOAD, model=name):
         module = torch.jit.load(artifact["path"], map_location=request["device"])
         module.eval()
     with warnings.catch_warnings(), log.phase(wire.CONVERT, model=name):
         warnings.simplefilter("ignore")
-        program = converted(module, arguments, log)
+        program, example, decided = way(module, requests, example, log)
     with warnings.catch_warnings(), log.phase(wire.SAVE, model=name):
         warnings.simplefilter("ignore")
         path = os.path.join(run_dir, name + wire.PROGRAM)
         torch.export.save(program, path)
-        log.mark("converted", {"dimensions": dimensions(program, arguments), "bytes": os.path.getsize(path)})
+        held = sizes.taken(program, requests[example])
+        made = {"dimensions": held, "bytes": os.path.getsize(path), "example": example, "decided": decided}
+        log.mark("converted", made)
     log.emit("ready", model=name, thread=0)
 
 
-def converted(module, arguments, log):
+def walked(module, requests, example, log):
+    from gate_worker.successor import walking  # what it needs, an older release has not
+
+    return walking.program_of(module, example, requests, lambda *node: mark_node(log, *node))
+
+
+def converted(module, requests, example, log):
     """Return the program; the mark ``not_converted`` tells at which node of the graph the converter has given up."""
     if converter is None:
         raise NoConverter("torch %s has no torch._export.converter.TS2EPConverter" % torch.__version__)
     with torch.no_grad(), marking_where(converter.TS2FXGraphConverter, log):
-        return converter.TS2EPConverter(module, arguments).convert()
+        return converter.TS2EPConverter(module, requests[example]).convert(), example, []
+
+
+def mark_node(log, node, reason):
+    facts = node_facts.facts_of(node, ())
+    reason = ("%s: %s" % (type(reason).__name__, reason))[:2000]
+    log.mark("not_converted", {"kind": node.kind(), "source": facts["source"], "code": facts["code"], "reason": reason})
 
 
 @contextlib.contextmanager
@@ -68,16 +92,7 @@ def marking_where(kind, log):
 
     def mark(node, reason):
         marked.append(node)
-        facts = node_facts.facts_of(node, ())
-        log.mark(
-            "not_converted",
-            {
-                "kind": node.kind(),
-                "source": facts["source"],
-                "code": facts["code"],
-                "reason": ("%s: %s" % (type(reason).__name__, reason))[:2000],
-            },
-        )
+        mark_node(log, node, reason)
 
     def watched(self, node):
         if node.kind() == "prim::If":
@@ -99,33 +114,3 @@ def marking_where(kind, log):
         raise
     finally:
         kind.convert_node = convert_node
-
-
-def dimensions(program, arguments):
-    """Return per argument of the program its path and what it holds open: sizes of a tensor, None where free.
-
-    What is no tensor has no sizes: ``[path, null]``. It is a constant of the program.
-    """
-    from torch.utils import _pytree as pytree
-
-    paths = [path for path, _ in pytree.tree_flatten_with_path(tuple(arguments))[0]]
-    kinds = [spec for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"]
-    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
-    described = []
-    for path, spec in zip(paths, kinds):
-        value = values.get(getattr(spec.arg, "name", ""))
-        sizes = None
-        if isinstance(value, torch.Tensor):
-            sizes = [size if isinstance(size, int) else None for size in value.shape]
-        described.append([["input"] + [step_of(key) for key in path], sizes])
-    return described
-
-
-def step_of(key):
-    """Return a key of a pytree as a step of a path (see ``docs/formats/wire.md``)."""
-    for name in ("idx", "name"):
-        if hasattr(key, name):
-            return getattr(key, name)
-    key = key.key
-    kind = next((kind for kind in (bool, int, str) if isinstance(key, kind)), None)
-    return [kind.__name__, key] if kind is not None else ["object", type(key).__name__]

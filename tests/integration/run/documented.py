@@ -38,7 +38,7 @@ FIRST: Mapping[str, tuple[tuple[str, ...], ...]] = {
     r".*--artifacts bundles.*": (("pack", "--old", "2.1.2", "--artifacts", "models", "--into", "bundles"),),
 }
 """By pattern of the words what has to be done before."""
-READING = ("", "completion", "doctor", "env", "gate", "inspect", "link-check", "compile-check", "report")
+READING = ("", "attach", "completion", "doctor", "env", "gate", "inspect", "link-check", "compile-check", "report")
 """Verbs that write nothing into the project."""
 
 
@@ -168,6 +168,7 @@ def make_scratch(folder: Path, old_python: str, new_python: str) -> Scratch:
         folder,
         {
             "CELL_ID": CELL,
+            "PID": str(os.getppid()),
             "RUN": "last",
             "/opt/torch21/bin/python": old_python,
             "/opt/prod/bin/python": old_python,

@@ -121,7 +121,7 @@ OTHERS = {
     "docker": {"--cap-add", "--cpuset-cpus", "--gpus", "--pids-limit"},
     "nvidia-smi": {"--compute-mode", "--gpu-reset", "--id", "--lock-gpu-clocks", "--query-compute-apps", "--query-gpu"},
     "slurm, ray": {"--array", "--exclusive", "--head", "--job-name", "--requeue", "--time"},
-    "debuggers": {"--json", "--native", "--native-all", "--no-color"},
+    "debuggers": {"--json", "--native", "--native-all", "--no-block", "--no-color", "--nonblocking"},
     "dcgmi": {"--pause"},
     "uv, pip, venv": {
         *("--disable-pip-version-check", "--no-annotate", "--no-compile", "--no-deps", "--no-header", "--no-progress"),

@@ -9,19 +9,30 @@ from harness.core.golden import Packing
 from harness.core.prediction import InspectedFile, Inspection
 from harness.core.report import RunReport
 from harness.report.document import Document
+from harness.report.documents.attach import attach_document
 from harness.report.documents.diagnosis import bisection_document, mitigation_document
 from harness.report.documents.doctor import checkup_document
 from harness.report.documents.first_bad import first_bad_document
 from harness.report.documents.fleet import fleet_document, kept_document, plan_document, shard_document
 from harness.report.documents.golden import left_over_document, proposed_document, review_document, status_document
 from harness.report.documents.inspection import inspection_document
+from harness.report.documents.interference import interference_document
 from harness.report.documents.matrix import matrix_document
 from harness.report.documents.migration import migration_document
 from harness.report.documents.cache import cache_document, cleaning_document
 from harness.report.documents.packing import packing_document
 from harness.report.documents.run import run_document
 from harness.report.documents.waivers import waivers_document
-from tests.unit.builders import caches, fleets, golden_reviews, matrices, migrations, searches
+from tests.unit.builders import (
+    attached,
+    caches,
+    fleets,
+    golden_reviews,
+    interferences,
+    matrices,
+    migrations,
+    searches,
+)
 from tests.unit.builders.causes import of_three_causes
 from tests.unit.builders.pages import governed, hanging
 from tests.unit.builders.reports import HOSTILE_NAMES, REPORTS
@@ -110,6 +121,8 @@ PLAIN: Mapping[str, Callable[[], Document]] = {
     "fleet_shard": lambda: shard_document(fleets.shard_done(), again="python -m harness fleet report x"),
     "fleet_more": lambda: shard_document(fleets.shard_done(), again="python -m harness fleet report x", more=True),
     "fleet_kept": lambda: kept_document(fleets.store_status()),
+    "attach": lambda: attach_document(attached.GROUP),
+    "attach_idle": lambda: attach_document(attached.ALONE),
     "bisection": _bisection,
     "cache": lambda: cache_document(caches.CACHE),
     "cache_empty": lambda: cache_document(caches.EMPTY),
@@ -122,6 +135,10 @@ PLAIN: Mapping[str, Callable[[], Document]] = {
     "first_bad_undecided": lambda: first_bad_document(searches.FIRST_BAD_UNDECIDED),
     "inspection": lambda: inspection_document(searches.PAIR),
     "inspection_alone": lambda: inspection_document(searches.ALONE),
+    "held_up": lambda: interference_document(interferences.HELD_UP, directory="reports/attach-system"),
+    "held_up_by_nobody": lambda: interference_document(interferences.NOBODY),
+    "held_up_seldom": lambda: interference_document(interferences.FEW),
+    "held_up_not": lambda: interference_document(interferences.WELL),
     "packing": lambda: _packing("lost"),
     "waivers": _waivers,
 }
@@ -147,6 +164,7 @@ HOSTILE: Mapping[str, Callable[[], Document]] = {
     "doctor": _checkup,
     "first bad": lambda: _first_bad("".join(HOSTILE_NAMES)),
     "inspection": _hostile_inspection,
+    "held up": lambda: interference_document(interferences.named(*HOSTILE_NAMES), directory=HOSTILE_NAMES[1]),
     "packing": lambda: _packing(*HOSTILE_NAMES),
     "waivers": lambda: _waivers("".join(HOSTILE_NAMES)),
 }

@@ -28,6 +28,21 @@ from harness.core.compiling import ApiChange, BrokenApi, CompileCheck, CompiledU
 from harness.core.fleet import FleetReport
 from harness.core.archive import ArchiveFacts, ArchiveFormat, ArchiveProblem, CodePlace
 from harness.core.releases import ReleaseResult, Conclusion, Ending, FirstBad, ReleaseAnswer
+from harness.core.attach import (
+    Attached,
+    Attachment,
+    KnownHang,
+    LoadedLibrary,
+    Lock,
+    LockKind,
+    ProcessState,
+    ThreadFacts,
+    ThreadGroup,
+    Traffic,
+    Why,
+)
+from harness.core.hang import Frame, ThreadStack
+from harness.core.interference import Activity, Interference
 from harness.core.linking import LinkCheck, LinkedBinary, LinkNote, LinkOutcome, MissingSymbol, SymbolChange
 from harness.core.machine import CheckStatus, Checkup, MachineCheck
 from harness.core.outcome import Decision, Outcome, Status
@@ -52,14 +67,17 @@ from harness.report.json.results import (
     dump_first_bad,
     dump_fleet,
     dump_inspection,
+    dump_interference,
+    dump_attachment,
     dump_link_check,
     dump_matrix,
     dump_migration,
     dump_review,
     dump_status,
 )
-from tests.unit.builders import caches
+from tests.unit.builders import caches, interferences
 from harness.report.formats import (
+    INTERFERENCE,
     CACHE,
     CACHE_CLEANING,
     COMPILE_CHECK,
@@ -69,6 +87,7 @@ from harness.report.formats import (
     FLEET_PLAN,
     GOLDEN_STATUS,
     INSPECTION,
+    ATTACH,
     LINK_CHECK,
     MATRIX,
     MIGRATION,
@@ -147,6 +166,57 @@ def inspection() -> Inspection:
         files.append(InspectedFile(path=name, facts=facts, verdicts={"new": told}))
         files.append(InspectedFile(path=f"{name}.pt", failure=ArchiveProblem(kind="damaged", text=name), verdicts={}))
     return Inspection(releases={"new": "2.6.0"}, files=tuple(files))
+
+
+def interference() -> Interference:
+    """Return a process that is held up by others whose every text is hostile."""
+
+    def named(number: int, activity: Activity) -> Activity:
+        name = HOSTILE_NAMES[number % len(HOSTILE_NAMES)]
+        return replace(activity, pid=activity.pid + number, name=name, command=name)
+
+    known = interferences.HELD_UP
+    active = tuple(named(number, known.active[0]) for number in range(len(HOSTILE_NAMES)))
+    where = dict.fromkeys(HOSTILE_NAMES, 0.1)
+    return replace(known, watched=named(0, known.watched), active=active, where=where, associations=(), culprits=())
+
+
+def attachment() -> Attachment:
+    """Return processes whose every text is hostile."""
+
+    def process(pid: int, name: str) -> Attached:
+        frame = Frame(function=name, file=name, line=1)
+        thread = ThreadFacts(
+            tid=pid + 1,
+            name=name,
+            waits_for=name,
+            waits=frozenset({name}),
+            lock=Lock(kind=LockKind.MUTEX, address=16, owner=pid, lives=True),
+            stack=ThreadStack(tid=pid + 1, name=name, frames=(frame,)),
+            phase=name,
+        )
+        return Attached(
+            pid=pid,
+            command=name,
+            age_s=3.0,
+            window_s=2.0,
+            state=ProcessState.BLOCKED,
+            why=Why.CYCLE,
+            culprits=(pid + 1,),
+            phase=name,
+            threads=(thread,),
+            groups=(ThreadGroup(tids=(pid + 1,), like=pid + 1, frames=(name,)),),
+            traffic=Traffic(ports=(80,), unanswered=1, oldest_s=3.0, upstream=(name,)),
+            torch=(LoadedLibrary(path=name, version=name),),
+            openmp=(LoadedLibrary(path=name), LoadedLibrary(path=name)),
+            artifacts=(name,),
+            known=KnownHang(name=name, title=name, words=name, source=name, lines={name: {"python": name}}),
+            tool=name,
+            remarks=(name,),
+        )
+
+    processes = tuple(process(10 * at, name) for at, name in enumerate(NAMES, start=1))
+    return Attachment(asked=NAMES[0], processes=processes)
 
 
 def link_check() -> LinkCheck:
@@ -394,6 +464,14 @@ FORMATS: dict[tuple[str, str], Format] = {
     ("inspect", "json"): Format(lambda: dump_inspection(inspection()), _json_texts, raw=True),
     ("inspect", "sarif"): Format(lambda: render_sarif(inspection()), _sarif),
     ("inspect", "text"): Format(_shown(INSPECTION, "text", inspection), shown=()),
+    ("attach", "console"): Format(_shown(ATTACH, "console", attachment), shown=()),
+    ("attach", "html"): Format(_shown(ATTACH, "html", attachment), _page),
+    ("attach", "json"): Format(lambda: dump_attachment(attachment()), _json_texts, raw=True),
+    ("attach", "markdown"): Format(_shown(ATTACH, "markdown", attachment), _markdown),
+    ("attach --system", "console"): Format(_shown(INTERFERENCE, "console", interference), shown=()),
+    ("attach --system", "html"): Format(_shown(INTERFERENCE, "html", interference), _page),
+    ("attach --system", "json"): Format(lambda: dump_interference(interference()), _json_texts, raw=True),
+    ("attach --system", "markdown"): Format(_shown(INTERFERENCE, "markdown", interference), _markdown),
     ("link-check", "console"): Format(_shown(LINK_CHECK, "console", link_check), shown=()),
     ("link-check", "html"): Format(_shown(LINK_CHECK, "html", link_check), _page),
     ("link-check", "json"): Format(lambda: dump_link_check(link_check()), _json_texts, raw=True),
@@ -451,7 +529,7 @@ def offered(one: argparse.ArgumentParser, verb: str = "") -> Iterator[tuple[str,
 
 
 def test_no_format_of_the_command_line_is_missing() -> None:
-    assert set(offered(parser())) == set(FORMATS)
+    assert set(offered(parser())) == {(verb, name) for verb, name in FORMATS if verb != "attach --system"}
 
 
 @pytest.mark.parametrize("form", FORMATS.values(), ids=IDS)

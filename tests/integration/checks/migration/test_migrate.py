@@ -15,6 +15,7 @@ from tests.programs import cli
 from tests.unit.builders.printed import check
 
 pytestmark = pytest.mark.integration
+CONVERTER = ("--converter", "torch")
 UNTIMED = ("--until", "correctness")
 PLANTED = "tests/integration/checks/migration/migrated"
 ZOO_DEADLINE_S = 3600
@@ -29,7 +30,7 @@ def test_obstacles_are_named_as_torch_alone_has_them_their_twins_are_ready_and_a
     tmp_path: Path, new_python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # where torch._inductor would make a folder, which no probe may
-    sides = ("migrate", "--old", "2.6.0", "--new", "2.6.0", "--fixtures", PLANTED, "--out", str(tmp_path))
+    sides = ("migrate", "--old", "2.6.0", "--new", "2.6.0", "--fixtures", PLANTED, "--out", str(tmp_path), *CONVERTER)
     first = harness(*sides, "-k", "branch_on_data or choice_of_values or size")
     assert first.returncode == 1, first.stderr
     migration, before = found(tmp_path), cli.stored_results(tmp_path)
@@ -79,6 +80,7 @@ def test_a_branch_on_a_constant_is_fixed_and_one_on_data_by_no_rewrite(tmp_path:
         "--out",
         str(tmp_path),
         "--rewrite",
+        *CONVERTER,
     )
     first = harness(*command, "-k", "branch_on_constant or branch_on_data")
     assert first.returncode == 1, first.stderr
@@ -105,6 +107,7 @@ def test_a_branch_on_a_constant_is_fixed_and_one_on_data_by_no_rewrite(tmp_path:
 def test_each_planted_obstacle_is_fixed_by_its_rewrite_and_what_callers_would_see_is_refused(tmp_path: Path) -> None:
     done = harness(
         *("migrate", "--old", "2.6.0", "--new", "2.15.0", "--fixtures", PLANTED, "--out", str(tmp_path), "--rewrite"),
+        *CONVERTER,
         *("-k", "convertible_by_rewrite or loop or shape"),
     )
     assert done.returncode == 1, done.stderr
@@ -126,10 +129,63 @@ def test_each_planted_obstacle_is_fixed_by_its_rewrite_and_what_callers_would_se
     assert "changed in place before, and is left alone now" in clone["reason"]
 
 
+def test_what_the_converter_gives_up_is_walked_and_a_branch_of_data_never_answers_wrongly(
+    tmp_path: Path, new_python: str
+) -> None:
+    done = harness(
+        *("migrate", "--old", "2.6.0", "--new", "2.6.0", "--fixtures", PLANTED, "--out", str(tmp_path), "-k", "walked"),
+    )
+    assert done.returncode == 1, done.stderr
+    models = found(tmp_path)["models"]
+    assert {name: (model["outcome"], model["walked"]) for name, model in models.items()} == {
+        "branch_on_constant": ("ready", True),
+        "loop_over_list": ("ready", True),
+        "branch_alike": ("guarded", True),
+        "branch_on_data": ("not convertible", False),
+        "calls_counted": ("answers otherwise", False),
+        "sums_kept": ("ready", True),
+    }
+    assert f"aten::Bool at {PLANTED}" in models["branch_alike"]["reason"].replace(f"{PROJECT}/", "")
+    call = """
+import sys, torch
+program = torch.export.load(sys.argv[1]).module()
+print(program(torch.ones(4, 3)).tolist() == (torch.ones(4, 3) * 2).tolist())
+try:
+    print(program(-torch.ones(4, 3)))
+except RuntimeError as error:
+    print("refused")
+"""
+    program = str(tmp_path / models["branch_alike"]["program"])
+    ran = subprocess.run([new_python, "-c", call, program], capture_output=True, text=True, check=True, timeout=300)
+    assert ran.stdout.split() == ["True", "refused"]
+
+
+@pytest.mark.slow
+def test_a_loop_that_floats_end_is_refused_where_it_would_end_sooner_or_later(tmp_path: Path) -> None:
+    sides = ("--old", "2.6.0", "--new", "2.15.0", "--fixtures", PLANTED, "--out", str(tmp_path))
+    harness("migrate", *sides, "-k", "settling")
+    model = found(tmp_path)["models"]["settles_alike"]
+    assert (model["outcome"], model["walked"]) == ("guarded", True), model["reason"]
+    call = """
+import sys, torch
+program = torch.export.load(sys.argv[1]).module()
+for value in (0.1, 2.0, 9.0):
+    try:
+        print(value, program(torch.full((4, 3), value))[1])
+    except RuntimeError as error:
+        print(value, "refused")
+"""
+    python = harness("env", "2.15.0").stdout.split()[-1]
+    asked = [python, "-c", call, str(tmp_path / model["program"])]
+    ran = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=300)
+    assert ran.stdout.splitlines() == ["0.1 refused", "2.0 3", "9.0 refused"]
+
+
 @pytest.mark.usefixtures("new_python")
 def test_smallest_part_that_is_not_convertible_is_an_archive_with_a_reproducer(tmp_path: Path) -> None:
     done = harness(
         *("migrate", "--old", "2.6.0", "--new", "2.6.0", "--fixtures", PLANTED, "--out", str(tmp_path), "--explain"),
+        *CONVERTER,
         *("-k", "loop_over_list"),
     )
     assert done.returncode == 1, done.stderr
@@ -222,7 +278,7 @@ def test_newest_release_keeps_sizes_open_and_the_older_one_does_not_load_what_it
 @pytest.mark.slow
 def test_plain_script_of_torch_alone_comes_to_the_same_outcome_for_every_model_of_the_zoo(tmp_path: Path) -> None:
     sides = ("--old", "2.6.0", "--new", "2.15.0", "--out", str(tmp_path))
-    harness("migrate", *sides, "--package", timeout_s=ZOO_DEADLINE_S)
+    harness("migrate", *sides, "--package", *CONVERTER, timeout_s=ZOO_DEADLINE_S)
     migration = found(tmp_path)
     assert len(migration["models"]) >= 65
     python = harness("env", "2.15.0").stdout.split()[-1]

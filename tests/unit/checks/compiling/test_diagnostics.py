@@ -59,3 +59,30 @@ def test_of_a_line_each_name_counts_once_and_in_a_template_who_asked_for_it() ->
         ("/src/a.cpp", 9, "A::z"),
         ("/src/a.cpp", 1, "c10/gone.h"),
     ]
+
+
+ABSTRACT = """/src/a.cpp:3:16: error: 'c10::DataPtr Own::allocate(size_t) const' marked 'override', but does not override
+/src/a.cpp:5:5: error: cannot declare variable 'own' to be of abstract type 'Own'
+/src/a.cpp:2:8: note:   because the following virtual functions are pure within 'Own':
+In file included from /src/a.cpp:1:
+/torch/Allocator.h:206:16: note:     'virtual void c10::Allocator::copy_data(void*, const void*, std::size_t) const'
+/torch/Allocator.h:164:19: note:     'virtual c10::DataPtr c10::Allocator::allocate(size_t)'
+/src/a.cpp: In function 'Own* f()':
+/src/a.cpp:6:27: error: invalid new-expression of abstract class type 'Own'
+"""
+CLANG_ABSTRACT = """/src/a.cpp:3:16: error: 'allocate' marked 'override' but does not override any member functions
+/src/a.cpp:5:5: error: variable type 'Own' is an abstract class
+/torch/Allocator.h:206:16: note: unimplemented pure virtual method 'copy_data' in 'Own'
+"""
+
+
+def test_an_abstract_class_is_refused_for_the_function_that_it_lacks() -> None:
+    assert [(error.line, error.api) for error in errors_in(ABSTRACT)] == [
+        (3, "Own::allocate"),
+        (5, "Own::allocate"),
+        (6, "Own::allocate"),
+    ]
+    lacks_only = ABSTRACT.partition("\n")[2]  # nothing else of the class is refused
+    assert {error.api for error in errors_in(lacks_only)} == {"c10::Allocator::copy_data"}
+    assert {error.api for error in errors_in(lacks_only.replace("note:", "remark:"))} == {"Own"}
+    assert [error.api for error in errors_in(CLANG_ABSTRACT)][1] == "Own::copy_data"

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness.checks.hang import waits
-from harness.checks.hang.activity import TICK_NS, Sampler, Snapshot, ThreadSample
+from harness.checks.hang.activity import Sampler, Snapshot, ThreadSample
+from harness.machine.proc_files import TICK_NS
 
 Start = Callable[..., "subprocess.Popen[bytes]"]
 

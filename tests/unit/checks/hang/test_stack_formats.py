@@ -113,6 +113,12 @@ def test_pystack() -> None:
     assert main.frames[-1] == Frame(function="_start", file="python3.11")
 
 
+@pytest.mark.parametrize("file", ["locks.py-spy.json", "locks.pystack.txt"])
+def test_both_tools_say_who_has_the_gil(file: str) -> None:
+    assert stack_formats.gil_holder(text(file)) == 24353
+    assert stack_formats.gil_holder(text(file).replace("Has the GIL", "").replace('"owns_gil": true', "")) == 0
+
+
 def test_py_spy() -> None:
     first, _, main = stack_formats.py_spy(text("locks.py-spy.json"))
     assert first.name == "Thread-2 (work)"

@@ -121,3 +121,25 @@ def test_resumed_call_is_named_by_the_place_in_the_kernel(wchan: str, expected: 
 def test_thread_outside_of_every_call_waits_for_nothing_that_is_known(line: str) -> None:
     around = waits.Surroundings(lambda _: "", lambda _: (), lambda *_: b"", lambda _: False)
     assert waits.in_words("x86_64", line, "0", around) == ""
+
+
+def test_a_vfork_waits_for_its_child() -> None:
+    assert words(58) == "another process"
+    assert words(220, machine="aarch64") == "another process"
+
+
+@pytest.mark.parametrize(
+    ("wchan", "expected"),
+    [
+        ("futex_do_wait", waits.SOME_LOCK),
+        ("do_epoll_wait", waits.SOME_SOCKET),
+        ("inet_csk_accept", waits.SOME_SOCKET),
+        ("do_poll.constprop.0", waits.SOME_SOCKET),
+        ("hrtimer_nanosleep", waits.TIMER),
+        ("0", ""),
+    ],
+)
+def test_without_the_right_to_trace_the_place_in_the_kernel_tells_roughly(wchan: str, expected: str) -> None:
+    """And never so that it proves a hang: a wait with a limit looks the same."""
+    assert waits.without_rights(wchan) == expected
+    assert expected not in waits.INSIDE

@@ -84,8 +84,9 @@ def test_a_run_that_was_asked_says_in_one_more_column_which_models_could_leave_t
     assert columns(rows) == (*COLUMNS[:-1], "migrate", "status")
     said = {row.model: [row_cells(row, compact=compact)[-2] for compact in (False, True)] for row in rows}
     assert said["model_1"] == ["not convertible", "no"]
-    assert said["model_5"] == ["ready", "ready"]
-    assert said["model_6"] == ["has left", "left"]
+    assert said["model_5"] == ["guarded", "guarded"]
+    assert said["model_6"] == ["ready", "ready"]
+    assert said["model_7"] == ["has left", "left"]
     assert columns(table_rows(upgrade_ok())) == columns(()) == COLUMNS
     migration = migrating().migration
     assert migration is not None

@@ -1,7 +1,7 @@
 # mypy: ignore-errors
 """Artifacts that cannot leave TorchScript as they are, each beside a twin that can."""
 
-from typing import List
+from typing import Dict, List, Tuple
 
 import torch
 from torch import nn
@@ -27,7 +27,66 @@ def asked(module):
     return Sample(module, example=(torch.ones(4, 3),), other=(-torch.ones(4, 3),))
 
 
-@model("branch_on_data", tags=("blocked",))
+@model("branch_alike", tags=("walked",))
+def branch_alike():
+    """Every request takes the same side: the program has that one, and checks it."""
+    return Sample(Branching(), example=(torch.ones(4, 3),), other=(torch.ones(4, 3) * 2,))
+
+
+class Settling(nn.Module):
+    """Goes on until it changes little: how often is decided by floats, and the last turn by one that is small enough."""
+
+    def forward(self, x: torch.Tensor) -> Tuple[torch.Tensor, int]:
+        change, turns = 1.0, 0
+        while change > 0.3 and turns < 9:
+            after = x * 0.5
+            change = float((after - x).abs().max())
+            x = after
+            turns += 1
+        return x, turns
+
+
+@model("settles_alike", tags=("settling",))
+def settles_alike():
+    """Three turns in every request."""
+    return Sample(Settling(), example=(torch.full((4, 3), 2.0),), other=(torch.full((2, 3), 2.1),))
+
+
+class CountingCalls(nn.Module):
+    """A number as state: a program could not keep it."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return x * self.calls
+
+
+class KeepingSums(nn.Module):
+    """A tensor as state, set and not changed in place, and an answer of two kinds."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(3))
+
+    def forward(self, x: torch.Tensor) -> Dict[str, Tuple[torch.Tensor, List[torch.Tensor]]]:
+        self.total = self.total + x.sum(0)
+        return {"kept": (self.total * 2, [x, self.total])}
+
+
+@model("calls_counted", tags=("walked",))
+def calls_counted():
+    return Sample(CountingCalls(), example=(torch.ones(4, 3),), other=(torch.ones(2, 3),))
+
+
+@model("sums_kept", tags=("walked",))
+def sums_kept():
+    return Sample(KeepingSums(), example=(torch.ones(4, 3),), other=(torch.ones(2, 3),))
+
+
+@model("branch_on_data", tags=("blocked", "walked"))
 def branch_on_data():
     return asked(Branching())
 
@@ -127,7 +186,7 @@ def of_two(module):
     return Sample(module, example=(x, x * 2), other=(x * 3, x + 1))
 
 
-@model("branch_on_constant", tags=("blocked", "convertible_by_rewrite"))
+@model("branch_on_constant", tags=("blocked", "convertible_by_rewrite", "walked"))
 def branch_on_constant():
     return of_two(Limiting())
 
@@ -154,7 +213,7 @@ def parts(*factors):
     return ([torch.arange(6.0).reshape(2, 3) * factor for factor in factors],)
 
 
-@model("loop_over_list", tags=("blocked", "convertible_by_rewrite"))
+@model("loop_over_list", tags=("blocked", "convertible_by_rewrite", "walked"))
 def loop_over_list():
     """Every request has two parts, so the loop makes two turns."""
     return Sample(Totalling(), example=parts(1, 2), other=parts(3, 4))

@@ -1,0 +1,1 @@
+"""What a running server does that hangs now."""

@@ -1,0 +1,90 @@
+"""Looks at processes that run already, at the same time, and says of each what it comes to."""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from harness.apps.attach.find import Asked
+from harness.apps.attach.probe import seen
+from harness.checks.attach.cures import explained, groups_of
+from harness.checks.attach.look import may_trace
+from harness.checks.attach.stacks import with_stacks
+from harness.core.attach import Attached, Attachment, ProcessState
+from harness.project import Project, own_command
+from harness.verdict.attach import HEALTHY, judged, worst_first
+
+# Of how many processes stacks are taken, the worst first: the rest of a prefork server mostly does the same.
+MOST_STACKS = 2
+# Stands for a file that could not be read off the process.
+A_MODEL = "MODEL.pt"
+HAPPENS_AGAIN = (ProcessState.BLOCKED, ProcessState.BUSY, ProcessState.EXITING, ProcessState.DEVICE)
+NICE = -10
+# The load for each CPU from which on this command would wait for its turn longer than it works.
+CROWDED = 4
+WITHOUT_STACKS = (ProcessState.STOPPED, ProcessState.ZOMBIE)
+RIGHTS = (
+    "this user may not trace the process: who holds what cannot be told. Run it as root (sudo), in the container with"
+    " --cap-add SYS_PTRACE, or beside it: kubectl debug POD --target CONTAINER --profile=sysadmin"
+)
+
+
+@contextlib.contextmanager
+def _ahead() -> Iterator[None]:
+    """Get CPUs before others: a debugger that waits for one keeps a thread stopped meanwhile."""
+    usual = os.getpriority(os.PRIO_PROCESS, 0)
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, min(NICE, usual))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, usual)
+
+
+def attach(project: Project, asked: Asked, *, window_s: float, may_stop: bool = True) -> Attachment:
+    """Return what the processes do; about ``window_s`` and 1 s for stacks.
+
+    ``may_stop``: whether debuggers may stop them, for 0.3 s at most where they are healthy.
+
+    Raises:
+        ConfigError: none of them is there any more, or the window is no time.
+    """
+    begin = time.monotonic()
+    project.progress.stage(f"look at {asked.words}, {window_s:g} s")
+    crowded = os.getloadavg()[0] > CROWDED * (os.cpu_count() or 1)
+    with _ahead() if crowded else contextlib.nullcontext():
+        processes = worst_first([judged(process) for process in seen(asked, window_s)])
+    if may_stop:
+        project.progress.stage("take stacks")
+        with _ahead():
+            looked_into = [_looked_into(process) for process in processes[:MOST_STACKS]]
+        processes = worst_first([*looked_into, *processes[MOST_STACKS:]])
+    project.progress.finish()
+    processes = tuple(_finished(project, process) for process in processes)
+    return Attachment(asked=asked.words, processes=processes, wall_s=time.monotonic() - begin)
+
+
+def _looked_into(process: Attached) -> Attached:
+    if process.state in WITHOUT_STACKS or not process.threads:
+        return process
+    return judged(explained(with_stacks(process, may_stop_long=process.state not in HEALTHY)))
+
+
+def _finished(project: Project, process: Attached) -> Attached:
+    remarks = process.remarks if may_trace(process) else (RIGHTS,)
+    finished = replace(process, groups=groups_of(process), remarks=remarks)
+    makes_again = finished.scenario and finished.state in HAPPENS_AGAIN
+    return replace(finished, again=_again(project, finished) if makes_again else "")
+
+
+def _again(project: Project, process: Attached) -> str:
+    """Return the command of the gate that makes such a hang again, away from production."""
+    files = dict.fromkeys(text.partition(": ")[2] for text in process.artifacts)
+    known = [file for file in files if Path(file).is_absolute()] or [A_MODEL]
+    artifacts = [word for file in known for word in ("--artifact", file)]
+    releases = [library.version.partition("+")[0] for library in process.torch if library.version]
+    new = ["--new", releases[0]] if releases else []
+    return own_command(project.folder, "compat", *artifacts, *new, "--scenario", process.scenario, "--latency", "off")

@@ -1,0 +1,99 @@
+"""``attach``: a process that runs already: does it hang, and what does it wait for."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.cli.help import CommandHelp
+from harness.cli.options import add_format
+from harness.cli.terminal import say, shown
+
+if TYPE_CHECKING:
+    from harness.project import Project
+
+HELP = CommandHelp(
+    "attach",
+    "say what a running server does that hangs now: blocked, busy, starved, idle; who holds what",
+    "Look at a process that runs already, Python or C++, and say within 5 s whether it hangs, which threads matter,"
+    " what they wait for and who holds it. The process is not ended, sent a signal or changed; it stands still only"
+    " while its stacks are taken, for as long as the answer says.",
+    (
+        ("PID", "what the process does now; its prefork children too"),
+        ("--port 8080", "whoever listens there; also --name NAME, --container ID"),
+        ("PID --probe", "for a liveness probe: 1 if it hangs, else 0"),
+        ("PID --watch 3600 --out DIR", "wait up to an hour for the hang"),
+        ("PID --no-stop --format json", "what /proc tells, for programs"),
+        ("--system --pid PID", "which other process holds it up, when it stalls now and then"),
+    ),
+    "0 works or is idle, 1 hangs (blocked, stopped, a zombie), 4 busy, starved, or it cannot be told",
+    "guide/attach.md",
+)
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    from harness.apps.attach import system
+    from harness.report.formats import ATTACH
+
+    which = command.add_mutually_exclusive_group(required=True)
+    which.add_argument("pid", nargs="?", metavar="PID", help="the process, with its prefork children")
+    which.add_argument("--name", metavar="NAME", help="all processes of this name, or whose command line has it")
+    which.add_argument("--port", type=int, metavar="PORT", help="the processes that listen on this TCP port")
+    which.add_argument("--container", metavar="ID", help="the processes of this container, by the start of its id")
+    system.add_options(command, which)
+    command.add_argument(
+        "--window", type=float, default=2.0, metavar="SECONDS", help="how long to look before judging (default: 2)"
+    )
+    command.add_argument(
+        "--no-stop", dest="stop", action="store_false", help="take no stacks: the process does not stand still at all"
+    )
+    how = command.add_mutually_exclusive_group()
+    how.add_argument("--probe", action="store_true", help="exit code 1 if it hangs, else 0; reads /proc only")
+    how.add_argument(
+        "--watch",
+        type=float,
+        metavar="SECONDS",
+        help="wait so long for the hang, take evidence, and end with 1, else with 0",
+    )
+    command.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="where the evidence of --watch goes (the 10 latest are kept), or the trace of --system",
+    )
+    add_format(command, ATTACH.names)
+
+
+def call(parsed: argparse.Namespace, project: "Project") -> object:
+    from harness.apps.attach.find import asked_for
+    from harness.core.errors import ConfigError
+    from harness.report.formats import ATTACH
+
+    if parsed.system:
+        from harness.apps.attach import system
+
+        if parsed.probe or parsed.watch is not None or not parsed.stop:
+            raise ConfigError(
+                "--system with --probe, --watch or --no-stop", "it records all processes and stops none: leave them out"
+            )
+        return system.run(parsed)
+    if parsed.held_up is not None:
+        raise ConfigError("--pid without --system", f"name the process itself: attach {parsed.held_up}")
+    if not 0.5 <= parsed.window <= 600:
+        raise ConfigError(f"--window {parsed.window:g} is no such time", "name seconds from 0.5 to 600")
+    if parsed.out is not None and parsed.watch is None:
+        raise ConfigError("--out without --watch", "add --watch SECONDS, or send --format json to a file")
+    asked = asked_for(pid=parsed.pid, name=parsed.name, port=parsed.port, container=parsed.container)
+    if parsed.probe:
+        from harness.apps.attach.probe import probe
+
+        attached = probe(asked, parsed.window)
+    elif parsed.watch is not None:
+        from harness.apps.attach.watch import watch
+
+        attached = watch(project, asked, parsed.watch, window_s=parsed.window, out=parsed.out, may_stop=parsed.stop)
+    else:
+        from harness.apps.attach.attach import attach
+
+        attached = attach(project, asked, window_s=parsed.window, may_stop=parsed.stop)
+    say(ATTACH.render(parsed.format, attached, shown()))
+    return attached

@@ -1,0 +1,34 @@
+"""Looks at processes by ``/proc`` alone, and imports little: it may be asked every few seconds, beside each server."""
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from harness.apps.attach.find import LIST_THEM, Asked
+from harness.checks.attach.look import Gone, observe
+from harness.core.attach import Attached, Attachment
+from harness.core.errors import ConfigError
+from harness.verdict.attach import judged, worst_first
+
+
+def probe(asked: Asked, window_s: float) -> Attachment:
+    """Return what the processes do as far as ``/proc`` tells. Raises ``ConfigError``: none of them is there now."""
+    begin = time.monotonic()
+    processes = worst_first([judged(process) for process in seen(asked, window_s)])
+    return Attachment(asked=asked.words, processes=processes, wall_s=time.monotonic() - begin, probe=True)
+
+
+def seen(asked: Asked, window_s: float) -> Sequence[Attached]:
+    """Return those of the processes that are still there, looked at at the same time."""
+
+    def look(pid: int) -> Attached | None:
+        try:
+            return observe(pid, window_s)
+        except Gone:
+            return None
+
+    with ThreadPoolExecutor(len(asked.pids)) as pool:
+        found = [process for process in pool.map(look, asked.pids) if process is not None]
+    if not found:
+        raise ConfigError(f"{asked.words}: it has ended while it was looked at", LIST_THEM)
+    return found

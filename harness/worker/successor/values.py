@@ -1,0 +1,378 @@
+"""What a node does to values that may be symbols: sizes that ``torch.export`` keeps open are numbers here.
+
+Containers are Python's, as ``graph.nodes`` has them. A number that TorchScript wraps in a tensor stays a number, until
+an operator wants the tensor.
+"""
+
+# ruff: noqa: ARG005  the functions of a table take the same arguments, needed or not
+
+import builtins
+import math
+import operator
+
+import torch
+
+from gate_worker.graph import nodes
+
+NUMBERS = (int, float, complex, torch.SymInt, torch.SymFloat, torch.SymBool)
+# In the order of c10::ScalarType, by which a graph names them.
+DTYPES = (
+    *(torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64),
+    *(torch.complex32, torch.complex64, torch.complex128, torch.bool, torch.qint8, torch.quint8, torch.qint32),
+    *(torch.bfloat16, torch.quint4x2, torch.quint2x4),
+)
+FORMATS = (torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d)
+
+
+def run(node, inputs):
+    """Return the outputs of ``node`` as a list. Raises ``NotImplementedError``: what it does is not known here."""
+    kind = node.kind()
+    if kind in nodes.NODES:
+        return nodes.NODES[kind](node, inputs)
+    if kind in NODES:
+        return [NODES[kind](node, *inputs)]
+    if kind in VALUES:
+        return nodes.outputs_of(node, VALUES[kind](*inputs))
+    first = inputs[0] if inputs else None
+    if isinstance(first, (list, dict, str, tuple)):
+        for table in (LISTS, nodes.CONTAINERS):
+            if kind in table and not wants_tensors(node):
+                return nodes.outputs_of(node, table[kind](*inputs))
+    if kind in ARITHMETIC and all(isinstance(value, NUMBERS) or value is None for value in inputs):
+        return nodes.outputs_of(node, ARITHMETIC[kind](*inputs))
+    if kind in ARITHMETIC and all(isinstance(value, (*NUMBERS, str)) for value in inputs):  # a way of rounding
+        return nodes.outputs_of(node, ARITHMETIC[kind](*inputs))
+    return nodes.outputs_of(node, operator_of(node)(inputs))
+
+
+def wants_tensors(node):
+    schema = node.schema()
+    return "(Tensor" in schema.partition("->")[0] and "(Tensor[]" not in schema
+
+
+_operators = {}
+
+
+def operator_of(node):
+    schema = node.schema()
+    if "(...)" in schema or "(" not in schema:  # what it takes is told by the node alone
+        raise NotImplementedError("%s has no like among the operators of exported programs" % node.kind())
+    if schema not in _operators:
+        _operators[schema] = _resolved(schema)
+    return _operators[schema]
+
+
+def _resolved(schema):
+    name, _, overload = schema.partition("(")[0].partition(".")
+    namespace, _, base = name.partition("::")
+    try:
+        call = getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")
+    except (AttributeError, RuntimeError):
+        raise NotImplementedError("%s is no operator of torch.ops" % name)
+    arguments = call._schema.arguments
+    converts = [converter(argument) for argument in arguments]
+    keywords = [argument.name for argument in arguments if argument.kwarg_only]
+    first = len(arguments) - len(keywords)
+
+    def called(inputs):
+        given = [convert(value) for convert, value in zip(converts, inputs)]
+        return call(*given[:first], **dict(zip(keywords, given[first:])))
+
+    return called
+
+
+def converter(argument):
+    """Return what makes of a graph's value what ``torch.ops`` takes: dtypes and formats are numbers in a graph."""
+    real, plain = str(argument.real_type), str(argument.type)
+    if "ScalarType" in real:
+        return lambda value: DTYPES[value] if isinstance(value, int) else value
+    if "MemoryFormat" in real:
+        return lambda value: FORMATS[value] if isinstance(value, int) else value
+    if "Layout" in real:
+        return lambda value: torch.strided if isinstance(value, int) else value
+    if plain in ("Tensor", "Optional[Tensor]"):
+        return tensor_of
+    if plain == "List[Tensor]":
+        return lambda value: [tensor_of(item) for item in value]
+    if plain == "number":
+        return lambda value: value.item() if isinstance(value, torch.Tensor) else value
+    return lambda value: value
+
+
+def tensor_of(value):
+    """Return a number as the tensor that TorchScript wraps it in; anything else as it is."""
+    if not isinstance(value, NUMBERS):
+        return value
+    if isinstance(value, (bool, torch.SymBool)):
+        return torch.scalar_tensor(value, dtype=torch.bool)
+    whole = isinstance(value, (int, torch.SymInt))
+    return torch.scalar_tensor(value, dtype=torch.int64 if whole else torch.get_default_dtype())
+
+
+def of_type(value, kind):
+    """Return an answer as its type in the graph says: tensors in place of the numbers that stand for them."""
+    name = kind.kind()
+    if name == "TensorType":
+        return quantized_free(tensor_of(value))
+    if name == "OptionalType":
+        return None if value is None else of_type(value, kind.getElementType())
+    if name == "ListType":
+        return [of_type(item, kind.getElementType()) for item in value]
+    if name == "DictType":
+        return {key: of_type(item, kind.getValueType()) for key, item in value.items()}
+    if name == "TupleType":
+        return tuple(of_type(item, element) for item, element in zip(value, kind.elements()))
+    return value
+
+
+def quantized_free(value):
+    if not isinstance(value, torch.Tensor):
+        raise NotImplementedError("it answers with a quantized tensor")
+    return value
+
+
+def copied(value):
+    """Return a copy of containers; tensors and numbers in them stay the same."""
+    if isinstance(value, list):
+        return [copied(item) for item in value]
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    return tuple(map(copied, value)) if isinstance(value, tuple) else value
+
+
+def changed(before, after):
+    """Whether a container or a number is another one than before; of tensors, whether it is the same object."""
+    if isinstance(before, (list, tuple)) and isinstance(after, (list, tuple)):
+        return len(before) != len(after) or any(map(changed, before, after))
+    if isinstance(before, dict) and isinstance(after, dict):
+        return list(before) != list(after) or any(changed(before[key], after[key]) for key in before)
+    if isinstance(before, torch.Tensor) or isinstance(after, torch.Tensor):
+        return before is not after
+    return type(before) is not type(after) or before != after
+
+
+def is_of_sizes(symbol):
+    """Whether a symbol follows from sizes alone: ``torch.export`` can decide it, and guards the program with it."""
+    return not any(str(free).lstrip("z").startswith("u") for free in symbol.node.expr.free_symbols)
+
+
+def equals(symbol, value):
+    if isinstance(symbol, torch.SymBool):
+        return symbol if value else torch.sym_not(symbol)
+    return symbol == value
+
+
+def item_of(tensor):
+    """Return the number in a tensor; of a bool by way of an integer: 2.6 saves no program with a check of a bool."""
+    return tensor.to(torch.int64).item() != 0 if tensor.dtype == torch.bool else tensor.item()
+
+
+def truth(tensor):
+    return boolean(item_of(tensor))
+
+
+def whole(value):
+    return torch.sym_int(value) if isinstance(value, torch.SymFloat) else value if is_whole(value) else int(value)
+
+
+def is_whole(value):
+    return isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool)
+
+
+def real(value):
+    return torch.sym_float(value) if isinstance(value, (torch.SymInt, torch.SymFloat)) else float(value)
+
+
+def boolean(value):
+    return value if isinstance(value, (bool, torch.SymBool)) else value != 0
+
+
+NUMBER_OF = {
+    "aten::Bool": boolean,
+    "aten::Float": real,
+    "aten::FloatImplicit": real,
+    "aten::Int": whole,
+    "aten::IntImplicit": whole,
+    "aten::ScalarImplicit": lambda value: value,
+    "aten::item": lambda value: value,
+}
+"""Nodes that make a number of a tensor, and what kind of number."""
+
+
+def size(tensor, dim=None):
+    return list(tensor.shape) if dim is None else tensor.shape[dim]
+
+
+def new_tensor(data, dtype=None, device=None, requires_grad=None):
+    """``torch.tensor`` of numbers or of nested lists, in which there may be symbols."""
+    del device, requires_grad
+    dtype = DTYPES[dtype] if isinstance(dtype, int) else dtype
+    if isinstance(data, torch.Tensor):
+        return data.clone() if dtype is None else data.to(dtype, copy=True)
+    if isinstance(data, NUMBERS):
+        tensor = tensor_of(data)
+        return tensor if dtype is None else tensor.to(dtype)
+    if symbols_in(data):
+        return torch.stack([new_tensor(item, dtype) for item in data])
+    return torch.tensor(data, dtype=dtype)
+
+
+def symbols_in(data):
+    if isinstance(data, (list, tuple)):
+        return any(map(symbols_in, data))
+    return isinstance(data, (torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def is_instance(node, value):
+    """``isinstance`` by the types of a graph; it is decided for good where the value is Python's."""
+    return any(_is(value, kind) for kind in node.tys("types"))
+
+
+KINDS = {
+    "TensorType": torch.Tensor,
+    "IntType": (int, torch.SymInt),
+    "FloatType": (float, torch.SymFloat),
+    "BoolType": (bool, torch.SymBool),
+    "StringType": str,
+    "ListType": list,
+    "AnyListType": list,
+    "DictType": dict,
+    "TupleType": tuple,
+    "AnyTupleType": tuple,
+    "NoneType": type(None),
+}
+
+
+def _is(value, kind):
+    name = kind.kind()
+    if name not in KINDS:
+        raise NotImplementedError("isinstance of %s" % kind)
+    if name == "IntType" and isinstance(value, bool):
+        return False
+    if name == "ListType" and isinstance(value, list) and value:
+        return _is(value[0], kind.getElementType())
+    return isinstance(value, KINDS[name])
+
+
+def range_length(low, high, step):
+    return max(0, -(-(high - low) // step)) if not symbols_in([low, high, step]) else -(-(high - low) // step)
+
+
+def least(*given):
+    return extreme(torch.sym_min, builtins.min, given)
+
+
+def largest(*given):
+    return extreme(torch.sym_max, builtins.max, given)
+
+
+def extreme(of_symbols, of_numbers, given):
+    if len(given) == 2 and symbols_in(list(given)):
+        return of_symbols(*given)
+    return of_numbers(*given)
+
+
+def divide(left, right, rounding=None):
+    if rounding is None:
+        return left / right
+    return left // right if rounding == "floor" else whole(left / right)
+
+
+def is_code(tensor):
+    return DTYPES.index(tensor.dtype)
+
+
+NODES = {
+    "prim::isinstance": is_instance,
+}
+"""Kinds whose node says more than its inputs."""
+
+VALUES = {
+    "aten::__derive_index": lambda index, start, step: start + index * step,
+    "aten::__is__": lambda left, right: left is right,
+    "aten::__isnot__": lambda left, right: left is not right,
+    "aten::__not__": lambda value: torch.sym_not(value) if isinstance(value, torch.SymBool) else not value,
+    "aten::__range_length": range_length,
+    "aten::as_tensor": new_tensor,
+    "aten::dim": lambda tensor: tensor.dim(),
+    "aten::format": lambda text, *given: text.format(*given),
+    "aten::is_autocast_cpu_enabled": lambda: False,
+    "aten::is_autocast_enabled": lambda: False,
+    "aten::is_floating_point": lambda tensor: tensor.is_floating_point(),
+    "aten::is_scripting": lambda: True,
+    "aten::numel": lambda tensor: tensor.numel(),
+    "aten::size": size,
+    "aten::str": str,
+    "aten::tensor": new_tensor,
+    "aten::warn": lambda *given: None,
+    "prim::AutogradAnyNonZero": lambda *given: False,
+    "prim::NumToTensor": lambda value: value,
+    "prim::Print": lambda *given: None,
+    "prim::device": lambda tensor: tensor.device,
+    "prim::dtype": is_code,
+    "prim::is_cuda": lambda tensor: tensor.is_cuda,
+    "prim::is_mkldnn": lambda tensor: False,
+    "prim::is_nested": lambda tensor: False,
+    "prim::is_quantized": lambda tensor: False,
+    "prim::is_sparse": lambda tensor: False,
+    "prim::layout": lambda tensor: 0,
+    "prim::max": largest,
+    "prim::min": least,
+    "prim::type": lambda device: device.type,
+    "prim::unchecked_cast": lambda value: value,
+    "prim::unchecked_unwrap_optional": lambda value: value,
+}
+
+LISTS = {
+    "aten::all": all,
+    "aten::any": any,
+    "aten::endswith": lambda text, end, *rest: text.endswith(end),
+    "aten::join": lambda text, items: text.join(items),
+    "aten::lower": str.lower,
+    "aten::replace": lambda text, old, new, most=-1: text.replace(old, new, most),
+    "aten::split": lambda text, separator=None, most=-1: text.split(separator, most),
+    "aten::startswith": lambda text, begin, *rest: text.startswith(begin),
+    "aten::strip": lambda text, characters=None: text.strip(characters),
+    "aten::sum": sum,
+    "aten::upper": str.upper,
+}
+
+ARITHMETIC = {
+    "aten::Bool": boolean,
+    "aten::Float": real,
+    "aten::FloatImplicit": real,
+    "aten::Int": whole,
+    "aten::IntImplicit": whole,
+    "aten::ScalarImplicit": lambda value: value,
+    "aten::__and__": lambda left, right: left & right,
+    "aten::__or__": lambda left, right: left | right,
+    "aten::__xor__": operator.xor,
+    "aten::abs": abs,
+    "aten::add": lambda left, right, alpha=1: left + right * alpha if alpha != 1 else left + right,
+    "aten::ceil": math.ceil,
+    "aten::div": divide,
+    "aten::eq": operator.eq,
+    "aten::exp": math.exp,
+    "aten::floor": math.floor,
+    "aten::floor_divide": operator.floordiv,
+    "aten::floordiv": operator.floordiv,
+    "aten::ge": operator.ge,
+    "aten::gt": operator.gt,
+    "aten::item": lambda value: value,
+    "aten::le": operator.le,
+    "aten::log": math.log,
+    "aten::log2": math.log2,
+    "aten::lt": operator.lt,
+    "aten::mul": operator.mul,
+    "aten::ne": operator.ne,
+    "aten::neg": operator.neg,
+    "aten::pow": operator.pow,
+    "aten::remainder": operator.mod,
+    "aten::round": round,
+    "aten::rsub": lambda left, right, alpha=1: right - left,
+    "aten::sqrt": math.sqrt,
+    "aten::sub": lambda left, right, alpha=1: left - right * alpha if alpha != 1 else left - right,
+    "aten::to": lambda value, *rest: value,
+    "aten::trunc": math.trunc,
+}
+"""Operators of numbers, and of the tensors that stand for numbers."""

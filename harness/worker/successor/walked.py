@@ -1,0 +1,331 @@
+"""An artifact as a module that walks its graph node by node, so that ``torch.export`` can trace what it does.
+
+Torch's own converter translates a graph without running it, and gives up at what its language has no word for. Here the
+graph runs as it is served: branches and loops are Python's, lists and objects too, and ``torch.export`` sees operators
+alone. What a size decides becomes a guard of the program. What *data* decides is taken as all requests decide it, and
+the program checks that when it runs: another request is refused, never answered by the wrong branch.
+"""
+
+import contextlib
+
+import torch
+from torch.utils import _python_dispatch
+
+from gate_worker.graph import interpreter, nodes
+from gate_worker.successor import quantized, values
+
+# How the message of a check begins.
+CHECK = "other data than in the requests that this program was made with: "
+# A while loop that is walked longer is no longer a program that anybody can read, or compile.
+MOST_TURNS = 4096
+
+
+class NotWalked(Exception):
+    """The graph has, or does, what no exported program can."""
+
+
+class Located(interpreter.Observer):
+    """Remembers the innermost node that raised."""
+
+    def __init__(self):
+        self.failed_at = None
+
+    def failed(self, place, step, inputs, error):
+        if self.failed_at is None:
+            self.failed_at = step.node, error
+
+
+class Learnt:
+    """What a walk with real tensors, of every request, has learnt of a module for the walk that is traced.
+
+    Attributes:
+        decided: place of a node -> what each request decides there, or which number a tensor holds.
+        tensors: path -> tensor that is neither parameter nor buffer: constants, attributes, packed weights.
+        packed: path of an attribute with packed weights -> the paths of its tensors, and what else they hold.
+        constants: name -> value of the buffers of one element that no request changes.
+    """
+
+    def __init__(self):
+        self._decided = {}
+        self._current = None
+        self.tensors = {}
+        self.packed = {}
+        self.constants = {}
+
+    @contextlib.contextmanager
+    def request(self):
+        self._current = {}
+        yield
+        for place, value in self._current.items():
+            self._decided.setdefault(place, []).append(value)
+        self._current = None
+
+    def note(self, place, value):
+        if self._current is not None:
+            self._current[place] = value
+
+    def decided(self, place):
+        """Return what every request decides at ``place``; None where they differ, or none came there."""
+        known = self._decided.get(place, ())
+        return known[0] if known and all(value == known[0] for value in known) else None
+
+
+class Packed:
+    """A ``torch.classes`` object that an attribute holds, such as packed weights, and the path of the attribute."""
+
+    def __init__(self, path, value):
+        self.path = path
+        self.value = value
+
+
+class Walked(torch.nn.Module):
+    """``module`` node by node, with parameters and buffers of its own, so that ``torch.export`` finds them.
+
+    Args:
+        learnt: is filled where ``traces`` is false, else used.
+        gradients: what the graph is told of gradients: where they are wanted, torch's own modules do without operators
+            that join many steps, of which some releases cannot tell the shapes.
+    """
+
+    def __init__(self, module, learnt, *, traces, gradients):
+        super().__init__()
+        walk = Walk(self, module, learnt, traces=traces, gradients=gradients)
+        self.walk = [walk]  # in a list: ScriptModules are no submodules of this one
+        self._same = {}
+        for name, tensor in module.named_parameters(remove_duplicate=False):
+            self.keep(name, tensor)
+        for name, tensor in module.named_buffers(remove_duplicate=False):
+            self.keep(name, tensor)
+        for name, tensor in learnt.tensors.items():
+            self.keep(name, tensor)
+
+    def forward(self, *arguments):
+        return self.walk[0].forward(arguments)
+
+    def keep(self, path, tensor):
+        """Register a tensor under the path that it has in the archive; one that several paths share, once."""
+        name = name_of(path)
+        if hasattr(self, name):
+            return
+        key = (tensor.data_ptr(), tuple(tensor.shape), tensor.stride()) if tensor.numel() else id(tensor)
+        if key not in self._same:
+            floats = tensor.is_floating_point() or tensor.is_complex()
+            own = tensor.detach() if isinstance(tensor, torch.nn.Parameter) and floats else None
+            self._same[key] = tensor.detach().clone() if own is None else torch.nn.Parameter(own, requires_grad=False)
+        value = self._same[key]
+        if isinstance(value, torch.nn.Parameter):
+            self.register_parameter(name, value)
+        else:
+            self.register_buffer(name, value)
+
+    def tensor(self, path):
+        return getattr(self, name_of(path), None)
+
+
+def name_of(path):
+    return "at_" + path.replace(".", "__")
+
+
+class Walk(interpreter.Interpreter):
+    """The walk of one graph, again and again.
+
+    Attributes:
+        checks: what the program must check for these, as expressions of its symbols.
+        asked_for_gradients: whether the graph asks if gradients are wanted, which the caller of ``Walked`` says.
+        fixed: the nodes at which requests decide by their data, and what, in the order in which they come.
+    """
+
+    def __init__(self, holder, module, learnt, *, traces, gradients):
+        self.asked_for_gradients = False
+        self._gradients = gradients
+        self.located = Located()
+        super().__init__(self.located)
+        self._holder = [holder]
+        self._module = module
+        self._learnt = learnt
+        self._traces = traces
+        self._paths = {id(child): path for path, child in module.named_modules(remove_duplicate=False)}
+        self._modules = {}
+        self._plain = {}
+        self._constants = {}  # number of a traced tensor -> the tensor, and its value
+        self.fixed = []
+        self.checks = []
+
+    def forward(self, arguments):
+        self._plain, self._constants, self.fixed, self.checks = {}, {}, [], []
+        method = self._method(self._module, "forward", ())
+        answer = self.call(self._module, "forward", arguments)
+        changed = [path for path, (before, value) in self._plain.items() if values.changed(before, value)]
+        if changed:
+            raise NotWalked("attribute %s, which is no tensor, changes with a call" % changed[0])
+        (output,) = method.graph.outputs()
+        return values.of_type(answer, output.type())
+
+    # Attributes
+
+    def _attribute(self, owner, name):
+        if isinstance(owner, nodes.Instance):
+            return getattr(owner, name)
+        path = self._path_of(owner, name)
+        registered = self._registered(path)
+        if registered is not None:
+            return registered
+        if path not in self._plain:
+            value = getattr(owner, name)
+            if isinstance(value, torch.Tensor):
+                self._learnt.tensors[path] = value
+                return value
+            if isinstance(value, (torch.nn.Module, torch._C.ScriptModule)):
+                return self._known_as(value, path)
+            if isinstance(value, torch.ScriptObject):
+                return Packed(path, value)
+            self._plain[path] = values.copied(value), values.copied(value)
+        return self._plain[path][1]
+
+    def _registered(self, path):
+        tensor = self._holder[0].tensor(path)
+        if self._traces and tensor is not None and name_of(path) in self._learnt.constants:
+            self._constants[id(tensor)] = tensor, self._learnt.constants[name_of(path)]
+        return tensor
+
+    def _known_as(self, module, path):
+        if id(module) not in self._paths:  # of an interface: it is another object each time that it is fetched
+            module = self._modules.setdefault(path, module)
+            self._paths[id(module)] = path
+        return module
+
+    def _path_of(self, owner, name):
+        path = self._paths[id(owner)]
+        return "%s.%s" % (path, name) if path else name
+
+    def _set_attribute(self, owner, name, value):
+        if isinstance(owner, nodes.Instance):
+            setattr(owner, name, value)
+            return
+        path = self._path_of(owner, name)
+        held = self._holder[0].tensor(path)
+        if held is None:
+            before = self._plain[path][0] if path in self._plain else values.copied(getattr(owner, name))
+            self._plain[path] = before, value
+        elif held.shape != value.shape or held.dtype != value.dtype:
+            shapes = tuple(held.shape), tuple(value.shape)
+            raise NotWalked("state %s changes from %s to %s, and a program holds one shape" % ((path, *shapes)))
+        else:
+            held.copy_(value)
+
+    # Control flow
+
+    def _if(self, step, inputs, values_, place):
+        branch = 0 if self._decide(inputs[0], place, step) else 1
+        block = self._blocks(step)[branch]
+        self._block(block, values_, place + (branch,))
+        return [values_.get(name) for name in block.outputs]
+
+    def _loop(self, step, inputs, values_, place):
+        limit, go_on, carried = inputs[0], inputs[1], list(inputs[2:])
+        (body,) = self._blocks(step)
+        turn = 0
+        while self._decide(turn < limit, place + (turn, "limit"), step) and self._decide(
+            go_on, place + (turn, "go on"), step
+        ):
+            if turn == MOST_TURNS:
+                raise NotWalked("a loop takes more than %d turns" % MOST_TURNS)
+            values_.update(zip(body.inputs, [turn] + carried))
+            self._block(body, values_, place + (turn,))
+            go_on, *carried = [values_.get(name) for name in body.outputs]
+            turn += 1
+        return carried
+
+    def _decide(self, value, place, step):
+        """Return whether a condition holds; where data decides, what every request decides, checked at run time."""
+        if isinstance(value, torch.Tensor):
+            value = values.truth(value)
+        if not isinstance(value, torch.SymBool):
+            self._learnt.note(place, bool(value))
+            return bool(value)
+        if values.is_of_sizes(value):
+            return bool(value)
+        decided = self._learnt.decided(place)
+        if decided is None:
+            raise NotWalked("requests decide this otherwise, by their data")
+        self._check(step, value, decided)
+        return decided
+
+    def _check(self, step, value, decided):
+        """Have the program check that its data decides as the requests do.
+
+        Not by ``torch._check``: of some conditions on floats an export keeps nothing (2.15.0), and the program answers.
+        """
+        condition = values.equals(value, decided)
+        self.checks.append(str(condition.node.expr))
+        torch.ops.aten._assert_scalar.default(condition, CHECK + step.kind)
+        self.fixed.append((step.node, decided))
+
+    # Other nodes
+
+    def _node(self, step, inputs, place):
+        kind = step.kind
+        if kind == "prim::Constant":
+            return [self._constant(step)]
+        if kind == "prim::ModuleContainerIndex":
+            return [self._attribute(inputs[0], str(inputs[1]))]
+        if kind in ("aten::is_grad_enabled", "prim::requires_grad"):
+            self.asked_for_gradients = True
+            return [self._gradients]
+        if quantized.concerns(kind, inputs):
+            inputs = [self._constants[id(item)][1] if id(item) in self._constants else item for item in inputs]
+            return nodes.outputs_of(step.node, quantized.run(kind, inputs, self._packed, step.node))
+        if kind in values.NUMBER_OF and isinstance(inputs[0], torch.Tensor):
+            return [self._number(step, inputs[0], place)]
+        outputs = values.run(step.node, inputs)
+        if self._constants:
+            self._follow(step.node, inputs, outputs)
+        return outputs
+
+    def _follow(self, node, inputs, outputs):
+        """Remember the value of what follows from constants alone."""
+        tensors = [item for item in inputs if isinstance(item, torch.Tensor)]
+        if not tensors or len(outputs) != 1 or not isinstance(outputs[0], torch.Tensor):
+            return
+        if all(id(item) in self._constants for item in tensors):
+            known = [self._constants[id(item)][1] if id(item) in self._constants else item for item in inputs]
+            with _python_dispatch._disable_current_modes():
+                (value,) = values.run(node, known)
+            self._constants[id(outputs[0])] = outputs[0], value
+
+    def _constant(self, step):
+        value = nodes.run(step.node, [])[0]
+        if not isinstance(value, torch.Tensor):
+            return values.copied(value)
+        path = "constant_" + "_".join(map(str, step.address))
+        registered = self._registered(path)
+        if registered is None:
+            self._learnt.tensors[path] = registered = value
+        return registered
+
+    def _number(self, step, tensor, place):
+        """Return the number that a tensor holds, as Python's; one that all requests agree on, checked at run time."""
+        if id(tensor) in self._constants:
+            return values.NUMBER_OF[step.kind](self._constants[id(tensor)][1].item())
+        value = values.NUMBER_OF[step.kind](values.item_of(tensor))
+        if not values.symbols_in(value):
+            self._learnt.note(place, value)
+            return value
+        decided = self._learnt.decided(place)
+        if decided is None or isinstance(decided, float) or values.is_of_sizes(value):
+            return value
+        self._check(step, value, decided)
+        return decided
+
+    def _packed(self, attribute):
+        """Return the tensors of packed weights, and what else they hold."""
+        if attribute.path not in self._learnt.packed:
+            tensors, others = quantized.unpacked(attribute.value)
+            paths = ["%s.packed_%d" % (attribute.path, index) for index in range(len(tensors))]
+            known = {path: tensor for path, tensor in zip(paths, tensors) if tensor is not None}
+            self._learnt.tensors.update(known)
+            self._learnt.packed[attribute.path] = paths, others
+        paths, others = self._learnt.packed[attribute.path]
+        registered = [self._holder[0].tensor(path) for path in paths]
+        tensors = self._learnt.tensors
+        return [tensors.get(path) if held is None else held for path, held in zip(paths, registered)], others

@@ -1,0 +1,183 @@
+"""The way out of TorchScript by walking the graph under ``torch.export``; see ``walked``."""
+
+import torch
+from torch.utils import _pytree as pytree
+
+from gate_worker.graph import node_facts
+from gate_worker.successor import sizes, walked
+
+# Each is traced anew: seconds.
+MOST_EXAMPLES = 3
+
+
+def program_of(module, example, requests, mark):
+    """Return the program, the request that it was traced with, and what requests decide by their data.
+
+    Sizes that requests vary stay open, and the batch's. A size that means something in the example (the whole of a
+    table of positions, say) may be taken for a constant: then other requests are tried as the example. What is decided
+    is ``{"kind", "source", "value"}`` each.
+
+    Args:
+        example: the request to begin with, by its name in ``requests``: name -> arguments.
+        mark: is told the node at which the walk ends, and its error.
+    """
+    examples = [example, *sorted(set(requests) - {example})][:MOST_EXAMPLES]
+    first = None
+    for gradients in (False, True):
+        tracing = Tracing(module, requests, gradients=gradients)
+        try:
+            return tracing.best(examples)
+        except Exception as error:
+            first = first or (error, tracing.walk.located.failed_at)
+            if not tracing.walk.asked_for_gradients:
+                break
+    error, failed_at = first
+    if failed_at is not None:
+        mark(*failed_at)
+    raise error
+
+
+class Tracing:
+    """The walks of a module: one with real tensors, of every request, and those that ``torch.export`` traces."""
+
+    def __init__(self, module, requests, *, gradients):
+        self._module, self._requests, self._gradients = module, requests, gradients
+        self._learnt = walked.Learnt()
+        self._learning = self._walked(traces=False)
+
+    def best(self, examples):
+        """Return the program that holds the fewest sizes constant, the example it was traced with, what is decided."""
+        best = None
+        with torch.no_grad():
+            self._learn()
+            for name in examples:
+                walk = self._walked(traces=True)
+                try:
+                    program = exported(walk, self._requests[name], self._requests.values())
+                except Exception:
+                    if best is None:
+                        raise
+                    break
+                require_checks(program, self.walk.checks)
+                held = held_sizes(program, self._requests[name], list(self._requests.values()))
+                if best is None or held < best[0]:
+                    best = held, program, name, [described(node, how) for node, how in self.walk.fixed]
+                if not held:
+                    break
+        return best[1:]
+
+    def _walked(self, *, traces):
+        module = walked.Walked(self._module, self._learnt, traces=traces, gradients=self._gradients)
+        self.walk = module.walk[0]
+        return module
+
+    def _learn(self):
+        before = {name: tensor.clone() for name, tensor in single(self._learning)}
+        for arguments in self._requests.values():
+            with self._learnt.request():
+                self._learning(*copied(arguments))
+        unchanged = [(name, now) for name, now in single(self._learning) if torch.equal(before[name], now)]
+        self._learnt.constants = {name: now.clone() for name, now in unchanged}
+
+
+def require_checks(program, wanted):
+    """Raise ``NotWalked`` where the program has lost a check: it would answer another request by the wrong branch.
+
+    Torch writes some of them anew, with the same expression and words of its own, and keeps the others as they are.
+    """
+    checks = [node for node in program.graph.nodes if node.target is torch.ops.aten._assert_scalar.default]
+    conditions = [node.args[0].meta.get("val") for node in checks if isinstance(node.args[0], torch.fx.Node)]
+    known = {str(value.node.expr) for value in conditions if isinstance(value, torch.SymBool)}
+    own = sum(str(node.args[1]).startswith(walked.CHECK) for node in checks)
+    if sum(expression not in known for expression in wanted) > own:
+        raise walked.NotWalked("the export has lost a check of what data decides")
+
+
+def held_sizes(program, example, requests):
+    """Return how many sizes the program holds constant that requests vary."""
+    wanted = [leaf for leaf in pytree.tree_leaves(open_sizes(example, requests, numbers=False)) if leaf is not None]
+    held = [size for _, held in sizes.taken(program, example) for size in held or ()]
+    return len(wanted) - sum(size is None for size in held)
+
+
+def single(module):
+    return [(name, buffer) for name, buffer in module.named_buffers(remove_duplicate=False) if buffer.numel() == 1]
+
+
+def exported(walk, example, requests):
+    """Return the program with open sizes; plain numbers that requests vary stay open where the release can."""
+    shapes = open_sizes(example, list(requests), numbers=True)
+    closed = open_sizes(example, list(requests), numbers=False)
+    if shapes != closed:
+        try:
+            return torch.export.export(walk, tuple(example), dynamic_shapes=(shapes,), strict=False)
+        except Exception:  # 2.6 takes tensors' sizes alone; anything else shows again below
+            walk.walk[0].located.failed_at = None
+    return torch.export.export(walk, tuple(example), dynamic_shapes=(closed,), strict=False)
+
+
+def described(node, how):
+    return {"kind": node.kind(), "source": node_facts.facts_of(node, ())["source"], "value": how}
+
+
+def copied(value):
+    """Return arguments as new tensors: what a request changes in place is its own."""
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(copied, value))
+    return type(value)(map(copied, value)) if isinstance(value, (list, tuple)) else value
+
+
+def open_sizes(example, requests, *, numbers):
+    """Return ``dynamic_shapes`` of the arguments: open where requests vary a size, and where the batch may be.
+
+    The batch is the first size of the first tensor that has one, where all requests have the same. ``numbers``: whether
+    whole numbers that requests vary are open too.
+    """
+    batches = {first_size(arguments) for arguments in requests}
+    batch = batches.pop() if len(batches) == 1 else None
+    return tuple(
+        sizes_of(value, [other[index] for other in requests if index < len(other)], batch, numbers=numbers)
+        for index, value in enumerate(example)
+    )
+
+
+def first_size(arguments):
+    shaped = [tensor for tensor in tensors_in(arguments) if tensor.dim() > 0]
+    return shaped[0].shape[0] if shaped else None
+
+
+def tensors_in(value):
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from tensors_in(item)
+
+
+def sizes_of(value, others, batch, *, numbers):
+    if isinstance(value, torch.Tensor):
+        like = [other for other in others if isinstance(other, torch.Tensor) and other.dim() == value.dim()]
+        return {axis: torch.export.Dim.AUTO for axis in range(value.dim()) if is_open(value, like, axis, batch)}
+    if isinstance(value, dict):
+        alike = [other for other in others if isinstance(other, dict) and list(other) == list(value)]
+        return {
+            key: sizes_of(item, [other[key] for other in alike], batch, numbers=numbers) for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        alike = [other for other in others if isinstance(other, (list, tuple)) and len(other) == len(value)]
+        parts = [
+            sizes_of(item, [other[index] for other in alike], batch, numbers=numbers)
+            for index, item in enumerate(value)
+        ]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return torch.export.Dim.AUTO if numbers and is_whole and any(other != value for other in others) else None
+
+
+def is_open(value, others, axis, batch):
+    size = value.shape[axis]
+    return any(other.shape[axis] != size for other in others) or (axis == 0 and size == batch)

@@ -1,0 +1,146 @@
+"""Starts a process in a planted state: ``planted_states.cpp`` or ``.py``, with what plants it from outside."""
+
+import contextlib
+import http.client
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE / "planted_states.cpp"
+READY_S = 20.0
+
+
+class Programs:
+    """The planted program in C++, and the same as a library for Python; each is compiled when it is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @cached_property
+    def executable(self) -> Path:
+        return self._build("planted_states")
+
+    @cached_property
+    def library(self) -> Path:
+        return self._build("libplanted_states.so", "-shared")
+
+    def _build(self, name: str, *options: str) -> Path:
+        made = self._folder / name
+        command = ["g++", "-std=c++17", "-O1", "-fPIC", "-pthread", *options, str(SOURCE), "-o", str(made)]
+        subprocess.run(command, check=True)
+        return made
+
+
+@dataclass(frozen=True)
+class Planted:
+    """``pid``: of the process that is asked about; ``children``: those that it has forked."""
+
+    pid: int
+    port: int
+    children: tuple[int, ...] = ()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def planted(programs: Programs, language: str, state: str, folder: Path) -> Iterator[Planted]:
+    """Run a process in that state; it and all that it has started are ended afterwards, by their ids."""
+    port = free_port()
+    base = {"stopped": "served", "starved": "busy", "load": "served"}.get(state, state)
+    if language == "c++":
+        words = [str(programs.executable), base, str(port)]
+    else:
+        words = [sys.executable, str(HERE / "planted_states.py"), base, str(port), str(programs.library)]
+    with contextlib.ExitStack() as ending:
+        process = subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=folder, start_new_session=True
+        )
+        ending.callback(_end, process)
+        assert process.stdout is not None
+        said = process.stdout.readline().split()
+        assert said[-1:] == [b"ready"], said
+        if state == "stopped":
+            os.kill(process.pid, signal.SIGSTOP)
+        elif state == "starved":
+            core = min(os.sched_getaffinity(0))
+            for tid in map(int, os.listdir(f"/proc/{process.pid}/task")):
+                os.sched_setaffinity(tid, {core})
+            taskset = shutil.which("taskset") or "taskset"
+            for _ in range(4):
+                # Sessions share CPUs evenly where the kernel groups by them: these are in the same one.
+                loop = subprocess.Popen([taskset, "-c", str(core), str(programs.executable), "loop"])
+                ending.callback(_end_one, loop)
+                with contextlib.suppress(OSError):
+                    os.setpriority(os.PRIO_PROCESS, loop.pid, -5)
+        elif state == "load":
+            ending.enter_context(loaded(port))
+        elif state == "unanswered":
+            ending.enter_context(loaded(port, connections=3))
+        if state in ("busy", "storm", "starved", "load"):
+            time.sleep(0.3)
+        pid = int(said[0]) if state == "zombie" else process.pid
+        yield Planted(pid, port, _children(process.pid))
+
+
+def _children(pid: int) -> tuple[int, ...]:
+    """Return what any of its threads has forked."""
+    texts = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            texts.append(file.read_text())
+    return tuple(map(int, " ".join(texts).split()))
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    for pid in (*_children(process.pid), process.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+def _end_one(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    process.wait()
+
+
+@contextlib.contextmanager
+def loaded(
+    port: int, *, connections: int = 4, pause_s: float = 0.0, times_s: list[float] | None = None
+) -> Iterator[None]:
+    """Send requests over so many connections at a time; ``times_s`` gets how long each took."""
+    ended = threading.Event()
+
+    def ask() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            while not ended.wait(pause_s):
+                begin = time.perf_counter()
+                connection.request("GET", "/")
+                connection.getresponse().read()
+                if times_s is not None:
+                    times_s.append(time.perf_counter() - begin)
+        connection.close()
+
+    threads = [threading.Thread(target=ask, daemon=True) for _ in range(connections)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
