@@ -33,6 +33,7 @@ MODEL: Final = Table(
         "methods": Kind('a list of methods such as ["forward", "encode"]', declarations.WORDS.target),
         "tolerance": declarations.TOLERANCE,
         "reset": Kind("the name of a method", declarations.NAME.target),
+        "owner": TEXT,
         "tags": Kind('a list of words such as ["ranking", "ads"]', declarations.WORDS.target),
         "devices": Kind(f"a list of devices out of {', '.join(TABLE)}, not empty", declarations.DEVICES.target),
         "seed": Kind("a whole number >= 0", Annotated[int, Meta(ge=0, le=2**63 - 1)]),
@@ -40,7 +41,7 @@ MODEL: Final = Table(
         "unordered": Kind('a list of paths such as ["output[1]", "output[*]"]', declarations.PATHS.target),
     }
 )
-OF_THE_MODEL: Final = ("tolerance", "reset", "tags", "devices", "seed", "unordered", "timed")
+OF_THE_MODEL: Final = ("tolerance", "reset", "owner", "tags", "devices", "seed", "unordered", "timed")
 TOP: Final = Table({"models": Kind("[[models]] tables", tuple[dict[str, Any], ...])})
 MOST_BYTES: Final = 1 << 20
 MOST_PARTS: Final = 50
@@ -208,6 +209,8 @@ def manifest_text(model: ModelDeclaration, *, path: str, inputs: str = "") -> st
             lines.append(f"{key} = [{', '.join(map(text_of, words))}]")
     if model.tolerance is not None:
         lines.append(f"tolerance = {float(model.tolerance)!r}")
+    if model.owner:
+        lines.append(f"owner = {text_of(model.owner)}")
     if model.reset:
         lines.append(f"reset = {text_of(model.reset)}")
     if not model.timed:

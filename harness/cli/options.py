@@ -114,7 +114,7 @@ def _of_policy(text: str) -> str:
 
 
 def add_baseline(command: argparse.ArgumentParser) -> None:
-    text = "an earlier run, 'last', or a report.json: shows what is new, fixed or flaky since; decides nothing"
+    text = "an earlier run, 'last', or a report.json: shows what is new, fixed or flaky since"
     command.add_argument("--baseline", metavar="RUN", help=text)
 
 

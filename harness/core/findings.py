@@ -65,6 +65,8 @@ SEVERITY: dict[str, Severity] = {
     "not_called": Severity.INCONCLUSIVE,
     "request_fails": Severity.INCONCLUSIVE,
     "library_missing": Severity.INCONCLUSIVE,
+    "damaged_file": Severity.INCONCLUSIVE,
+    "broken_since": Severity.INCONCLUSIVE,
     "protocol_error": Severity.INCONCLUSIVE,
     "latency_undecided": Severity.INCONCLUSIVE,
     "starved": Severity.INCONCLUSIVE,

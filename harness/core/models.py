@@ -101,6 +101,7 @@ class ModelDeclaration:
         source_digest: sha256 of the fixture file; part of the export's key.
         how: ``"script"``, ``"trace"``, or ``"file"`` for an artifact that is given.
         tags: words for ``-k``; the first is the default server group.
+        owner: who answers for it, as its reader writes that; empty where nobody said.
         covers: operators (no overload) that must occur in the artifact.
         requires: first torch release that can express the model, or None.
         devices: where it can run.
@@ -125,6 +126,7 @@ class ModelDeclaration:
     source_digest: str = ""
     how: str = "script"
     tags: tuple[str, ...] = ()
+    owner: str = ""
     covers: tuple[str, ...] = ()
     requires: str | None = None
     seed: int = 0

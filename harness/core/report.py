@@ -22,6 +22,7 @@ class CellTrend(StrEnum):
     """How a cell has changed since the baseline, in the order of reports."""
 
     NEW = "new"
+    GREW = "grew"
     FLAKY = "flaky"
     UNDECIDED = "undecided"
     FIXED = "fixed"
@@ -144,6 +145,7 @@ class ModelReport:
         guessed: what its inputs were guessed to be, e.g. ``"forward(x=float32[2, 16])"``; empty where they were given.
         provenance: what its file was rewritten from, by which search; None where the file does not say so.
         asked: digest of artifact, inputs and settings: where two runs have the same one, the same was asked of it.
+        owner: who answers for it; empty where nobody said.
         timed: whether its latency is measured; a miniature, which tests correctness, says no.
     """
 
@@ -166,6 +168,7 @@ class ModelReport:
     guessed: str = ""
     provenance: Provenance | None = None
     tags: tuple[str, ...] = ()
+    owner: str = ""
     asked: str = ""
     timed: bool = True
 

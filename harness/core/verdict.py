@@ -106,9 +106,9 @@ class CellVerdict:
     not be decided while the upper bound of its interval stays under the limit of DESIGN.md (1.25), and any latency of
     guessed inputs.
 
-    ``judged`` is its status before the policy's severities and the waivers, where these made another one of it; None
-    where they did not; ``judged_note`` is its note before them, likewise. ``waived`` are the waivers that made it
-    XFAIL; ``ruled`` is what the policy made of findings.
+    ``judged`` is its status before the policy's severities, the waivers and the baseline (``broken_since``), where
+    these made another one of it; None where they did not; ``judged_note`` is its note before them, likewise.
+    ``waived`` are the waivers that made it XFAIL; ``ruled`` is what the policy made of findings.
 
     ``rounds`` are the initializations of the new release that say something, ``failed_rounds`` those in which this
     model hung, crashed or raised; both 0 where nothing was repeated.

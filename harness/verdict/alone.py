@@ -3,12 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
+from harness.artifacts.archive.formats import FAILURES, FORMATS
 from harness.checks.outputs.compare import answers_hold_value
 from harness.checks.outputs.findings import with_freedom
+from harness.checks.prediction.check import inspect_file
+from harness.core.archive import ArchiveFormat
 from harness.core.comparison import OutputComparison
 from harness.core.diagnosis import FailureRates
 from harness.core.environment import Fingerprint
+from harness.core.outcome import Status
+from harness.core.prediction import InspectedFile
 from harness.core.probe import ProbeResult
 from harness.core.text import error_words
 from harness.core.verdict import CellVerdict
@@ -18,6 +24,20 @@ from harness.verdict.cell import judge_alone
 from harness.verdict.inputs import with_inputs, with_provenance, with_requests
 from harness.verdict.missing_libraries import with_libraries
 from harness.worker import wire
+
+DAMAGE: Final = frozenset(("damaged", "member_missing", "member_short"))
+"""Kinds of problems of a file that no release can help: it ends too early, or lacks what it refers to."""
+NO_MODEL: Final = frozenset(
+    (
+        ArchiveFormat.EMPTY,
+        ArchiveFormat.LFS_POINTER,
+        ArchiveFormat.WEB_PAGE,
+        ArchiveFormat.TEXT,
+        ArchiveFormat.OTHER_ZIP,
+        ArchiveFormat.UNKNOWN,
+    )
+)
+"""What is left where a copy, a download or a checkout went wrong."""
 
 
 def judge_one(
@@ -52,6 +72,7 @@ def judge_one(
         rates=rates,
     )
     verdict = with_libraries(verdict, baseline.results, probe.models[0], effects.runner.libraries)
+    verdict = with_damage(verdict, export.artifact.path)
     inputs = effects.shown(Path(export.artifact.inputs_dir))
     verdict = with_inputs(verdict, export.artifact, answered=answers_hold_value(baseline), evidence=inputs)
     if export.declaration.given is not None:
@@ -62,6 +83,30 @@ def judge_one(
     verdict = replace(verdict, findings=tuple(with_freedom(item, operators) for item in verdict.findings))
     verdict = with_differences(verdict, settings_between(export, baseline, probe, fingerprints))
     return with_evidence(verdict, evidence)
+
+
+def with_damage(verdict: CellVerdict, path: str) -> CellVerdict:
+    """Return the verdict on a model that loads in neither release; of a damaged file, nothing is known of the upgrade.
+
+    ``path``: its file, which is read without torch only where no release has loaded it.
+    """
+    refused = next((item for item in verdict.findings if item.kind == "load_error"), None)
+    if verdict.status is not Status.SAME_FAIL or refused is None:
+        return verdict
+    damage = _damage_of(inspect_file(path, {}))
+    if not damage:
+        return verdict
+    message = f"not judged: the file is damaged: {damage}; {FAILURES['damaged']}"
+    finding = replace(refused, kind="damaged_file", message=message, subject=verdict.model, error="")
+    return replace(verdict, status=Status.INCONCLUSIVE, findings=(finding,), note="")
+
+
+def _damage_of(file: InspectedFile) -> str:
+    problems = [file.failure] if file.failure is not None else file.facts.problems if file.facts is not None else []
+    texts = [problem.text for problem in problems if problem.kind in DAMAGE]
+    if file.facts is not None and file.facts.format in NO_MODEL:
+        texts.append(FORMATS[file.facts.format][0])
+    return next(iter(texts), "")
 
 
 def settings_between(

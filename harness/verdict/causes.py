@@ -17,7 +17,7 @@ from harness.checks.hang.stack_words import INTERPRETER
 from harness.checks.outputs.findings import beyond_tolerance
 from harness.checks.prediction.semantics import SemanticChange, can_show, changes_between, names_operator
 from harness.core.errors import SelectionError
-from harness.core.findings import MEASURES, SEVERITY, WORST_FIRST, Severity, weight
+from harness.core.findings import MEASURES, SEVERITY, STATUS_OF, WORST_FIRST, Severity, weight
 from harness.core.outcome import Status
 from harness.core.plan import ERROR
 from harness.core.prediction import SEMANTICS_CHANGED, Prediction, StaticFinding
@@ -28,7 +28,7 @@ from harness.core.verdict import Beyond, Cause, CellVerdict, Finding, Fix, Mitig
 from harness.serving.scenarios import TIMING
 from harness.serving.settings.differences import DIFFERS
 from harness.serving.settings.mitigations import shows
-from harness.verdict.commands import bisect_command, is_red, more_command, rerun_of_cause, waive_command
+from harness.verdict.commands import bisect_command, is_red, more_command, prune_command, rerun_of_cause, waive_command
 from harness.verdict.counting import is_over
 from harness.verdict.latency import common_words, is_shared
 from harness.verdict.mitigation import fix_of, fix_words
@@ -218,8 +218,12 @@ def _gravest(cell: CellVerdict) -> Finding | None:
     if cell.status is Status.XPASS:
         return next(iter(cell.findings), None)
     weights = tuple(Severity)
-    order = sorted(cell.findings, key=lambda item: (weights.index(weight(cell, item.kind)), GRAVITY.get(item.kind, -1)))
-    return next(iter(order), None)
+
+    def order(finding: Finding) -> tuple[bool, int, int]:
+        own = weight(cell, finding.kind)
+        return STATUS_OF[own] is not cell.status, weights.index(own), GRAVITY.get(finding.kind, -1)
+
+    return min(cell.findings, key=order, default=None)
 
 
 def beyond_limit(finding: Finding, cell: CellVerdict, facts: ModelReport | None, report: RunReport) -> Beyond | None:
@@ -463,6 +467,8 @@ def _evidence(key: Key, item: _Red) -> Iterator[tuple[str, str]]:
     what = ("what", prose(item.finding.message))
     if key.kind not in TOLD_BY_MORE:
         yield what
+    if item.finding.kind == "broken_since":
+        yield from (("what", prose(found.message)) for found in item.cell.findings if found is not item.finding)
     asked = {call.input_set for found in (item.facts.comparisons if item.facts else ()) for call in found.calls}
     if len(asked) > 1 and (input_set := item.finding.detail.get("input_set", "")):
         yield "request", f"{prose(input_set)}, of {len(asked)} that were compared"
@@ -540,6 +546,8 @@ def _remedy(items: Sequence[_Red]) -> tuple[Fix | None, tuple[tuple[str, str], .
 def _commands(key: Key, items: Sequence[_Red], report: RunReport) -> Iterator[tuple[str, str]]:
     if key.kind == "undecided" and (more := more_command(report)):
         yield "go on", more
+    if items[0].status is Status.XPASS:
+        yield "prune", prune_command(report, items[0].cell.cell)
     yield "rerun", rerun_of_cause(report, key.id, items[0].cell.cell)
     bisect = next((command for item in items if (command := bisect_command(report, item.cell))), "")
     if bisect and not any(explained.by == "bisect" for item in items for explained in item.explained):

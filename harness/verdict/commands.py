@@ -54,6 +54,12 @@ def waive_command(report: RunReport, cause: str, cell: str) -> str:
     return shlex.join([*program, "waivers", "add", run, "--cause", cause, "--owner", "NAME", "--reason", "TEXT"])
 
 
+def prune_command(report: RunReport, cell: str) -> str:
+    """Return the command that takes out every waiver that the run did not need."""
+    program, run, _ = _rerun_words(report, cell)
+    return shlex.join([*program, "waivers", "prune", run, "--yes"])
+
+
 def bisect_command(report: RunReport, cell: CellVerdict) -> str:
     """Return the command that looks for the operator; empty where there is none to find, or no old release to ask."""
     kinds = FINDABLE if cell.scenario in ("alone", "latency") else FINDABLE_BESIDE

@@ -91,6 +91,7 @@ UNTESTED = (
     "not_called",
     "request_fails",
     "library_missing",
+    "damaged_file",
     "protocol_error",
     "starved",
 )
@@ -140,7 +141,7 @@ def settled(
 def without_policy(cell: CellVerdict) -> CellVerdict:
     decides = cell.decides or (cell.status is Status.UNSUPPORTED and cell.judged is not None)
     cell = without_waivers(cell)
-    findings = [finding for finding in cell.findings if finding.kind != "error_limit"]
+    findings = [finding for finding in cell.findings if finding.kind not in ("error_limit", "broken_since")]
     if cell.ruled:  # which had put first what is heaviest under it
         findings.sort(key=lambda finding: WEIGHTS.index(SEVERITY.get(finding.kind, Severity.FAIL)))
     return replace(cell, findings=tuple(findings), ruled=(), decides=decides)

@@ -151,7 +151,7 @@ def is_guessed(row: RowVerdict) -> bool:
 
 def _never(verdict: CellVerdict, artifact: Artifact) -> CellVerdict:
     """Return the verdict on a model that is loaded and never called."""
-    if not artifact.inputs_note or any(finding.kind == "load_error" for finding in verdict.findings):
+    if not artifact.inputs_note or {"load_error", "damaged_file"} & {*verdict.kinds}:
         return verdict  # whatever the inputs, it is not called
     message = f"it was not called: {artifact.inputs_note}"
     if verdict.status is not Status.PASS:

@@ -59,12 +59,15 @@ def fix_of_rewrite(rewritten: Rewritten) -> Fix:
 
 def price_words(fix: Fix) -> str:
     """Return what a fix costs, the call with it last: ``latency +8.5 % [-4.7, +23.4] (120 us -> 130 us a call)``, or
-    ``9.7 times slower [8.4, 11.1] (120 us -> 1.16 ms a call)``.
+    ``9.7 times slower [8.4, 11.1] (120 us -> 1.16 ms a call)``; of an interval with 1 in it, that nothing was found.
     """
     price = fix.price
     if price is None:
         return "price not measured"
     call = f" ({' -> '.join(amount(time_s, 's') for time_s in fix.call_s)} a call)" if fix.call_s is not None else ""
+    if price.low < 1 < price.high < SLOWER_FROM:
+        slower = f"{100 * (price.high - 1):.2g} % slower"
+        return f"latency: no difference found (between {100 * (1 - price.low):.2g} % faster and {slower}){call}"
     if price.ratio < SLOWER_FROM:
         return f"latency {price.words}{call}"
     surely = (

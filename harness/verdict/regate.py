@@ -6,23 +6,30 @@ before policy and waivers.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from harness.checks.latency.limits import was_not_asked
 from harness.checks.startup.slow_start import slow_start
 from harness.config.policy import with_limits
+from harness.core.errors import ExitCode
+from harness.core.findings import SEVERITY, STATUS_OF, Severity
 from harness.core.outcome import Status
 from harness.core.plan import INITIALIZATION_LIMIT, LatencyBudget, PolicySettings
 from harness.core.policy import ModelPolicy, PolicyReport, Regated, RegatedCell
 from harness.core.quantities import INITIALIZATION, STEADY
-from harness.core.report import ModelReport, RunReport, ScenarioReport
+from harness.core.report import BaselineReport, CellTrend, ModelReport, RunReport, ScenarioReport
 from harness.core.text import counted, joined
-from harness.core.verdict import CellVerdict, Judgement, Mitigation, RowVerdict
+from harness.core.verdict import CellVerdict, Finding, Judgement, Mitigation, RowVerdict
 from harness.serving.scenarios import INITIALIZATIONS
+from harness.verdict.causes import with_causes
 from harness.verdict.decide import decide, judge_row
 from harness.verdict.demands import demands, unmet
 from harness.verdict.enforce import WaiverContext, enforce, judge_timed, settled, without_policy
 from harness.verdict.latency import judge_common, may_be_taken_off
+from harness.verdict.since import BROKEN_SINCE
 from harness.verdict.waivers.uses import waiver_notes, waiver_uses
+
+HOLDING: Final = (Severity.FAIL, Severity.INCONCLUSIVE)
 
 
 def regate(
@@ -37,6 +44,7 @@ def regate(
     """Return the report as this policy and these waivers judge it; ``policies`` has one for every row's model."""
     divided = may_be_taken_off(report.common, _budget(report), settings)
     cells = settled(_judged_again(report, policies, context, divided=divided), settings, context)
+    cells = {name: _held_back(own, report.baseline, settings) for name, own in cells.items()}
     rows = [
         judge_row(row.model, cells[row.model], _still_mitigated(row, cells[row.model])) for row in report.judgement.rows
     ]
@@ -73,6 +81,45 @@ def regate(
             STEADY: steady,
             INITIALIZATION: settings.limits.get(INITIALIZATION, INITIALIZATION_LIMIT),
         },
+    )
+
+
+def with_broken(report: RunReport) -> RunReport:
+    """Return the report decided with its baseline: what works in neither release any more is undecided, never green."""
+    settings = report.policy.settings
+    rows = [
+        judge_row(row.model, _held_back(row.cells, report.baseline, settings), row.mitigations)
+        for row in report.judgement.rows
+    ]
+    if all(now.cells == row.cells for now, row in zip(rows, report.judgement.rows, strict=True)):
+        return report
+    judgement = _decided(report, rows, settings, unmet(report.policy.demands))
+    baseline, status = report.baseline, {cell.cell: cell.status for cell in judgement.cells}
+    if baseline is not None:
+        changes = tuple(replace(item, now=status.get(item.cell, item.now)) for item in baseline.changes)
+        baseline = replace(baseline, changes=changes)
+    return with_causes(replace(report, judgement=judgement, baseline=baseline))
+
+
+def _held_back(
+    cells: Sequence[CellVerdict], baseline: BaselineReport | None, settings: PolicySettings
+) -> tuple[CellVerdict, ...]:
+    """Return the cells of one model; those that fail in both releases, and did not in the baseline, gate."""
+    changes = baseline.changes if baseline is not None else ()
+    broken = {item.cell: item.why for item in changes if item.change is CellTrend.NEW}
+    weight = Severity(settings.severity.get(BROKEN_SINCE, SEVERITY[BROKEN_SINCE]))
+    own = [without_policy(cell) if BROKEN_SINCE in cell.kinds else cell for cell in cells]
+    return tuple(
+        replace(
+            cell,
+            status=STATUS_OF[weight],
+            judged=cell.status,
+            judged_note=cell.note,
+            findings=(Finding(kind=BROKEN_SINCE, message=broken[cell.cell], subject=cell.model), *cell.findings),
+        )
+        if cell.status is Status.SAME_FAIL and cell.decides and cell.cell in broken and weight in HOLDING
+        else cell
+        for cell in own
     )
 
 
@@ -191,7 +238,9 @@ def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySett
         findings=() if common is None else (common,),
         severity=settings.severity,
     )
-    return replace(judgement, interrupted=before.interrupted)
+    if before.interrupted:
+        return replace(judgement, interrupted=before.interrupted, exit_code=int(ExitCode.INTERRUPTED))
+    return judgement
 
 
 def _budget(report: RunReport) -> LatencyBudget:

@@ -1,19 +1,24 @@
-"""Compares a run with an earlier one: what is new, fixed, the same, or not comparable. It never decides. Pure."""
+"""Compares a run with an earlier one: what is new, fixed, the same, or not comparable. Pure.
+
+It decides nothing but one thing, which no run can see by itself: a model that works in neither release and did before.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from harness.core.findings import MEASURES, SEVERITY, Severity
 from harness.core.measurement import RatioEstimate
 from harness.core.outcome import Status
 from harness.core.report import BaselineReport, CellChange, CellTrend, ModelReport, RunReport, SideReport
 from harness.core.text import counted, joined, times_of
-from harness.core.verdict import CellVerdict
+from harness.core.verdict import CellVerdict, Finding
 
 # Sizes of one kind that lie within this factor count as the same failure.
 GROWN = 2.0
+BROKEN_SINCE: Final = "broken_since"
 ROUNDS_MOST = 200
 SAME_ASKED = "the same was asked in the same environments, and the answer is another one: it comes and goes"
 
@@ -25,6 +30,7 @@ class Stand(Enum):
     OPEN = "open"
     QUIET = "quiet"  # open, and it does not matter
     GOOD = "good"
+    BROKEN = "broken"  # in the old release too
     UNASKED = "unasked"
 
 
@@ -44,7 +50,9 @@ class Seen:
             return Stand.GOOD
         if status is Status.UNSUPPORTED:
             return Stand.UNASKED
-        return Stand.OPEN if self.cell.decides else Stand.QUIET
+        if not self.cell.decides:
+            return Stand.QUIET
+        return Stand.BROKEN if status is Status.SAME_FAIL or "damaged_file" in self.cell.kinds else Stand.OPEN
 
     @property
     def failed(self) -> tuple[int, int]:
@@ -78,10 +86,12 @@ def change_of(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOfte
         return (CellTrend.UNCHANGED, "") if both else (CellTrend.NOT_COMPARABLE, "one of the runs could not ask it")
     if stands == (Stand.RED, Stand.RED):
         return _both_red(before, now, same_asked=same_asked, more_often=more_often)
-    if Stand.RED in stands and Stand.GOOD in stands:
+    if {*stands} == {Stand.RED, Stand.GOOD}:
         return _turned(before, now, same_asked=same_asked, more_often=more_often)
+    if {*stands} == {Stand.BROKEN, Stand.GOOD} or (stands == (Stand.RED, Stand.BROKEN) and not now.cell.rounds):
+        return _broken(before, now, same_asked=same_asked, more_often=more_often)
     if Stand.RED in stands or (Stand.OPEN in stands and Stand.GOOD in stands):
-        first = stands[0] in (Stand.OPEN, Stand.QUIET)
+        first = stands[0] not in (Stand.RED, Stand.GOOD)
         return CellTrend.UNDECIDED, f"{'the other run' if first else 'this run'} does not say whether it fails"
     return CellTrend.UNCHANGED, _other_policy(before, now)
 
@@ -91,12 +101,29 @@ def _both_red(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOfte
     if others:
         how = f"fails otherwise: {', '.join(others)}; before: {', '.join(sorted(before.kinds)) or 'unknown'}"
         return (CellTrend.FLAKY, f"{how}; {SAME_ASKED}") if same_asked else (CellTrend.NEW, how)
-    reasons = [_rates(before, now, more_often), *_sizes(before, now), _other_policy(before, now)]
-    return CellTrend.UNCHANGED, joined(*reasons)
+    change = CellTrend.GREW if _is_worse(before, now, more_often) else CellTrend.UNCHANGED
+    return change, joined(_rates(before, now, more_often), *_sizes(before, now), _other_policy(before, now))
+
+
+def _is_worse(before: Seen, now: Seen, more_often: MoreOften) -> bool:
+    often = bool(before.cell.rounds and now.cell.rounds) and more_often(*now.failed, *before.failed)
+    return often or any(new > old for _, new, old in _moved(before, now))
+
+
+def _broken(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> TrendAndReason:
+    """Return how what fails in both releases stood before: the model has changed, and no upgrade can tell."""
+    change, why = _turned(before, now, same_asked=same_asked, more_often=more_often)
+    if change is not CellTrend.NEW:
+        return change, why
+    kinds = {*now.cell.kinds} - {BROKEN_SINCE}
+    does = "fails in both releases" if kinds else "fails in the old release"
+    does = "loads in neither release" if kinds & {"load_error", "damaged_file"} else does
+    was = "passed" if before.stand is Stand.GOOD else "failed in the new one only"
+    return change, joined(f"{does}, and {was} in the baseline", why)
 
 
 def _turned(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> TrendAndReason:
-    change = CellTrend.NEW if now.stand is Stand.RED else CellTrend.FIXED
+    change = CellTrend.FIXED if now.stand is Stand.GOOD else CellTrend.NEW
     red = now if change is CellTrend.NEW else before
     if "latency" in red.kinds and before.steady is not None and now.steady is not None:
         return _timed(change, before.steady, now.steady)
@@ -144,17 +171,28 @@ def _rates(before: Seen, now: Seen, more_often: MoreOften) -> str:
 
 
 def _sizes(before: Seen, now: Seen) -> list[str]:
-    sizes = {finding.kind: finding.size for finding in before.cell.findings if finding.size is not None}
-    words = []
+    return [
+        f"{finding.kind} {'grew' if new > old else 'shrank'}: {finding.size:.3g}, was {was:.3g}"
+        for finding, new, old in _moved(before, now)
+        if (was := _size_of(before, finding.kind)) is not None
+    ]
+
+
+def _moved(before: Seen, now: Seen) -> Iterator[tuple[Finding, float, float]]:
+    """Yield the findings of another size than before, with what they differ by from what is expected: now, and then."""
     for finding in now.cell.findings:
-        was = sizes.get(finding.kind)
+        was = _size_of(before, finding.kind)
         if finding.size is None or was is None or finding.kind not in now.kinds:
             continue
         base = 1.0 if MEASURES.get(finding.kind) == "ratio" else 0.0
         new, old = abs(finding.size - base), abs(was - base)
         if max(new, old) > GROWN * min(new, old):
-            words.append(f"{finding.kind} {'grew' if new > old else 'shrank'}: {finding.size:.3g}, was {was:.3g}")
-    return words
+            yield finding, new, old
+
+
+def _size_of(seen: Seen, kind: str) -> float | None:
+    sizes = [finding.size for finding in seen.cell.findings if finding.kind == kind and finding.size is not None]
+    return sizes[-1] if sizes else None
 
 
 def _other_policy(before: Seen, now: Seen) -> str:
@@ -210,8 +248,13 @@ def _changes(before: RunReport, now: RunReport, more_often: MoreOften) -> Iterat
             change, why = change_of(was, seen, same_asked=asked, more_often=more_often)
         yield _cell_change(seen.cell, change, why, was=was, now=seen)
     for id_, seen in had.items():
-        if id_ not in has:
-            yield _cell_change(seen.cell, CellTrend.GONE, _why_gone(seen, now), was=seen)
+        if id_ in has:
+            continue
+        if now.judgement.interrupted:
+            change, why = CellTrend.NOT_COMPARABLE, "this run was interrupted before it came to that"
+        else:
+            change, why = CellTrend.GONE, _why_gone(seen, now)
+        yield _cell_change(seen.cell, change, why, was=seen)
 
 
 def _cell_change(

@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,6 +44,23 @@ sys.exit(int((here / "code").read_text()))
 """
 
 
+# What `gh api` does here: it knows the comments of one pull request, and writes down what it is asked to send.
+GH = """#!{python} -I
+import json, os, pathlib, subprocess, sys
+here = pathlib.Path(os.environ["PREPARED"])
+words = sys.argv[1:]
+if "--method" not in words:
+    comments = json.loads((here / "comments.json").read_text())
+    assert words[:2] == ["api", "--paginate"] and "env.mark" in words[4]
+    print(*[each["id"] for each in comments if each["body"].startswith(os.environ["mark"])], sep="\\n")
+    sys.exit()
+body = pathlib.Path(words[words.index("--field") + 1].removeprefix("body=@")).read_text()
+with open(here / "sent.json", "a") as file:
+    print(json.dumps([words[words.index("--method") + 1], words[4], body]), file=file)
+sys.exit(int(os.environ.get("REFUSED", "0")))
+"""
+
+
 class World:
     """A repository that uses the action, and what the gate will answer there."""
 
@@ -67,6 +85,17 @@ class World:
         (run / "report.md").write_text(render_markdown(report))
         plan = planned(models=tuple(replace(declared(item.model), package_root="/elsewhere") for item in report.models))
         (run / "plan.json").write_bytes(codec.canonical(plan))
+
+    def serves_comments(self, comments: Sequence[Mapping[str, object]]) -> None:
+        """Let ``gh api`` know these comments of one pull request."""
+        gh = self.workspace.parent / "bin" / "gh"
+        gh.write_text(GH.format(python=sys.executable))
+        gh.chmod(0o755)
+        (self.prepared / "comments.json").write_text(json.dumps(comments))
+
+    def sent(self) -> list[list[str]]:
+        """Return method, path and body of what was sent by ``gh api``."""
+        return [json.loads(line) for line in (self.prepared / "sent.json").read_text().splitlines()]
 
     def job(self, **inputs: str) -> Job:
         return Job(self.workspace, {name.replace("_", "-"): value for name, value in inputs.items()}, self.environ)
@@ -144,6 +173,23 @@ def test_a_job_that_is_cancelled_ends_the_gate_in_order_and_says_so(world: World
     assert through(job) == 130
     assert time.monotonic() - begin < 10
     assert "exit code 130: interrupted: cancelled, or out of time" in (world.workspace / "summary.md").read_text()
+
+
+def test_each_step_tells_what_an_interrupted_run_has_left(world: World) -> None:
+    whole = blocked()
+    judgement = replace(whole.judgement, interrupted="timing", exit_code=130)
+    world.answers(130, replace(whole, judgement=judgement))
+    world.serves_comments([])
+    job = world.job(sarif="true")
+    job.known["github.event.pull_request.number"] = "17"
+    assert through(job) == 130
+    assert (job.run("Comment"), job.run("Write SARIF")) == (0, 0)
+    assert (world.workspace.parent / "torchscript-gate.sarif").stat().st_size
+    ((_, _, body),) = world.sent()
+    assert "exit code 130: interrupted during timing" in body
+    after = job.job["steps"][[step.get("id") for step in job.job["steps"]].index("judge") + 1 :]
+    of_the_run = [step["name"] for step in after if "run" in step and "always()" in step["if"]]
+    assert of_the_run == ["Write the step summary", "Annotate", "Comment", "Write SARIF", "Take the exit code"]
 
 
 def test_a_job_that_never_came_to_the_gate_is_red_and_says_so(world: World) -> None:
@@ -310,23 +356,6 @@ def test_the_baseline_of_one_name_is_not_taken_for_another_that_begins_like_it(w
     assert not keys["report-gpu"]["key"].startswith(keys["report"]["restore-keys"])
 
 
-# What `gh api` does here: it knows the comments of one pull request, and writes down what it is asked to send.
-GH = """#!{python} -I
-import json, os, pathlib, subprocess, sys
-here = pathlib.Path(os.environ["PREPARED"])
-words = sys.argv[1:]
-if "--method" not in words:
-    comments = json.loads((here / "comments.json").read_text())
-    assert words[:2] == ["api", "--paginate"] and "env.mark" in words[4]
-    print(*[each["id"] for each in comments if each["body"].startswith(os.environ["mark"])], sep="\\n")
-    sys.exit()
-body = pathlib.Path(words[words.index("--field") + 1].removeprefix("body=@")).read_text()
-with open(here / "sent.json", "a") as file:
-    print(json.dumps([words[words.index("--method") + 1], words[4], body]), file=file)
-sys.exit(int(os.environ.get("REFUSED", "0")))
-"""
-
-
 @pytest.mark.parametrize(
     ("comments", "method", "path"),
     [
@@ -345,16 +374,13 @@ sys.exit(int(os.environ.get("REFUSED", "0")))
 def test_a_pull_request_has_one_comment_of_each_name(
     world: World, comments: list[dict[str, object]], method: str, path: str
 ) -> None:
-    gh = world.workspace.parent / "bin" / "gh"
-    gh.write_text(GH.format(python=sys.executable))
-    gh.chmod(0o755)
-    (world.prepared / "comments.json").write_text(json.dumps(comments))
+    world.serves_comments(comments)
     world.answers(1, blocked())
     job = world.job(page_url="https://ci.example/7/report.html")
     job.known["github.event.pull_request.number"] = "17"
     assert job.run("Judge the upgrade") == 0
     assert job.run("Comment") == 0
-    sent_method, sent_path, body = json.loads((world.prepared / "sent.json").read_text())
+    ((sent_method, sent_path, body),) = world.sent()
     assert (sent_method, sent_path) == (method, path)
     assert body.startswith("<!-- torchscript-gate upgrade-report -->\n")
     assert "BLOCKED" in body and "](https://ci.example/7/report.html#cause-1)" in body

@@ -15,6 +15,7 @@ from harness.search.explained_cells import with_later
 from harness.store.explanations import kept
 from harness.store.run_folder import REPORT, RunDir, find_run
 from harness.verdict.causes import with_causes
+from harness.verdict.regate import with_broken
 from harness.verdict.since import since
 
 KEPT, BASELINE = "baseline-report.json", "baseline"
@@ -58,10 +59,10 @@ def beside_kept(report: RunReport, folder: Path) -> RunReport:
 def beside(report: RunReport, before: RunReport) -> RunReport:
     """Return the report with what has changed since ``before``, and the fixes that it has verified and this one lacks.
 
-    Its decision and exit code stay what they are.
+    Its decision and exit code stay what they are, but for a model that works in neither release and did before.
     """
     found = since(before, report, more_often)
-    report = replace(report, baseline=found)
+    report = with_broken(replace(report, baseline=found))
     known = tuple(_verified(before, report, found))
     return with_causes(replace(report, explained=with_later(report.explained, known))) if known else report
 

@@ -11,6 +11,7 @@ from harness.checks.latency.benchmark import expected_s, untimed
 from harness.checks.startup.initialize import scenarios_of, works_alone
 from harness.config.policy import idle_rules, model_policy, policy_source
 from harness.core.devices import AUTO
+from harness.core.errors import ExitCode
 from harness.core.outcome import Status
 from harness.core.plan import Plan
 from harness.core.policy import Demand, PolicyReport
@@ -68,7 +69,8 @@ def decide_run(facts: Complete, effects: Effects) -> Decided:
         findings=() if common is None else (common,),
         severity=settings.policy.severity,
     )
-    judgement = replace(judgement, interrupted=facts.interrupted)
+    if facts.interrupted:
+        judgement = replace(judgement, interrupted=facts.interrupted, exit_code=int(ExitCode.INTERRUPTED))
     del effects
     return Decided(**Complete.known(replace(facts, planted_defects=planted_defects)), judgement=judgement)
 

@@ -20,6 +20,7 @@ from harness.core.text import first_few
 from harness.machine import clock
 from harness.project import Project, shown_path
 from harness.report.json.report import dump_report
+from harness.report.text.so_far import RED
 from harness.store.run_folder import REPORT, RunDir
 
 NOT_OF_A_PLAN = ("--resume", "--out", "--project", "--baseline", "--until", "--budget", "--more")
@@ -109,6 +110,7 @@ def execute(plan: Plan, run_dir: RunDir, project: Project) -> Finished:
         plan = ending_at(plan, project.until)
     plan = replace(plan, budget_s=_budget_s(project))
     before = look(plan, run_dir)
+    waived = {waiver.model for waiver in project.waivers(plan.settings)}
 
     def finish(report: RunReport) -> Finished:
         run_dir.write(REPORT, dump_report(report))  # before anything else that may fail
@@ -121,7 +123,10 @@ def execute(plan: Plan, run_dir: RunDir, project: Project) -> Finished:
     try:
         return finish(run(plan, run_dir, project))
     except KeyboardInterrupt as stop:
-        red = project.progress.red_names
+        known = stop.report.judgement.rows if isinstance(stop, InterruptedRun) else None
+        judged = [row.model for row in known or () if row.status in RED]
+        begun = [f"{name} (has a waiver)" if name in waived else name for name in project.progress.red_names]
+        red = begun if known is None else judged
         if red:
             project.progress.note(f"red so far: {first_few(red, 10)}")
         if isinstance(stop, InterruptedRun):

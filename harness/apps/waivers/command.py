@@ -78,7 +78,7 @@ def _add(project: "Project", parsed: argparse.Namespace) -> str:
     )
     policy = ("--policy", report.policy) if report.policy else ()
     again = report.project.command("gate", str(Path(report.run).absolute()), *policy)
-    return f"{_listed(report, 'wrote {} to')}\njudge the run again: {again}\n"
+    return f"{_listed(report, 'wrote {} to', judged_by=report.run)}\njudge the run again: {again}\n"
 
 
 def _list(project: "Project", parsed: argparse.Namespace) -> str:
@@ -93,7 +93,8 @@ def _prune(project: "Project", parsed: argparse.Namespace) -> str:
 
     report = prune(project, parsed.run, write=parsed.yes)
     if not report.uses:
-        return f"nothing to take out of {report.file}\n"
+        judged = f"; {report.run} was read" if report.run else ""
+        return f"nothing to take out of {report.file}{judged}\n"
     if parsed.yes:
         return _listed(report, "took {} out of", judged_by=report.run)
     return f"{_listed(report, 'to go: {} of', judged_by=report.run)}\nwrite with --yes\n"

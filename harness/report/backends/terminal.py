@@ -187,7 +187,8 @@ class _Layout:
                 yield f"{first}{visible(one)}"
                 yield from (f"{' ' * len(first)}{visible(other)}".rstrip() for other in others)
                 continue
-            lines = self.wrapped(item.text, self.width - len(first), most=LINES_OF_TEXT + numbers)
+            most = len(item.text) if numbers else LINES_OF_TEXT  # of a step nothing is left out: what it needs is last
+            lines = self.wrapped(item.text, self.width - len(first), most=most)
             yield f"{first}{lines[0]}".rstrip()
             yield from (" " * len(first) + line for line in lines[1:])
 

@@ -19,6 +19,7 @@ from harness.report.words.summary import decision_words, headline, missed_words,
 from harness.verdict.commands import is_red, rerun_command
 from harness.verdict.counting import cell_word
 
+WORSE = (CellTrend.NEW, CellTrend.GREW)
 UNDECIDED = (Decision.INCONCLUSIVE, Decision.NOTHING_TESTED)
 DECISION, PLANTED_DEFECTS, ROLLBACK = "gate", "planted_defects", "rollback"
 
@@ -95,7 +96,7 @@ def checks(report: RunReport, *, directory: str = "") -> tuple[Check, ...]:
     """
     order = list(State)
     rest = (*_planted_defects(report), *_cells(report, directory), *_rollback_probes(report))
-    ranked = sorted(rest, key=lambda check: (order.index(check.state), check.change is not CellTrend.NEW))
+    ranked = sorted(rest, key=lambda check: (order.index(check.state), check.change not in WORSE))
     return (_decision(report), *ranked)
 
 

@@ -68,6 +68,7 @@ DECISION_TONES = {
 }
 CHANGE_TONES = {
     CellTrend.NEW: BAD,
+    CellTrend.GREW: BAD,
     CellTrend.FLAKY: OPEN,
     CellTrend.UNDECIDED: OPEN,
     CellTrend.FIXED: GOOD,

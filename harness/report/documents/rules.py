@@ -228,7 +228,7 @@ def since_part(report: RunReport) -> Part:
         return Part(title="Since the baseline")
     differences = [Fact("differs", text, MORE) for text in difference_lines(found)]
     lines = [
-        Fact(label, text, placed(FIRST + 5, at, 25) if at < 4 else DETAIL)
+        Fact(label, text, placed(FIRST - 60, at, 30) if at < 4 else DETAIL)
         for at, (label, text) in enumerate(
             line for line in since_lines(report, listed=CHANGES_SHOWN) if line[0] not in ("baseline", "differs")
         )
@@ -238,7 +238,7 @@ def since_part(report: RunReport) -> Part:
     )
     heads = ("model", "stage", "then", "now", "read from", "change")
     beside = Fact(
-        "", f"Beside {found.run}, started {found.started_at}: {found.decision.value}. It decides nothing.", ALL
+        "", f"Beside {found.run}, started {found.started_at}: {found.decision.value}. It lets nothing pass.", ALL
     )
     table = Table(heads=heads, rows=rows, caption="Cells that have changed", importance=ALL, noun="cell")
     nothing = [] if rows else [Fact("", "No cell has changed.", DETAIL)]

@@ -88,7 +88,7 @@ from harness.report.words.summary import (
     title_words,
     torch_words,
 )
-from harness.report.words.to_upgrade import expectation, rewritten_files, steps
+from harness.report.words.to_upgrade import BLOCKING, expectation, owners_of, rewritten_files, steps
 from harness.verdict.commands import is_red, price_command, report_command
 from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word, counts_of
 
@@ -221,6 +221,7 @@ def _steps(report: RunReport, where: str) -> Part:
         importance = placed(FIRST - 50, at, 5)
         blocks.append(Fact(f"{at + 1}", f"{step.whose}: {step.text}", importance))
         blocks += [Fact("", step.path, importance, "path")] if step.path else []
+        blocks += [Fact("", command, importance, "command") for _, command in step.commands]
     rest = len(to_do) - STEPS_SHOWN
     words = joined(f"and {counted(rest, 'more step')}, each with its cause" if rest > 0 else "", expectation(report))
     blocks += [Fact("", words, FIRST)] if words else []
@@ -249,7 +250,10 @@ def _cause(report: RunReport, cause: Cause, at: int, red: Mapping[str, RedCell],
     left = f"and {len(shown) - len(cells)} more" if len(shown) > len(cells) else ""
     table = Table(heads=CELL_HEADS, rows=cells, kind="red-cell", left=left)
     fold = Part(title=what, folded=True, importance=ALL, blocks=(table,))
-    return cause_part(cause, at, after=[fold] if cells else [], where=where, stepped=stepped)
+    told = stepped and cause.status in BLOCKING  # its step says whose it is
+    owners = ", ".join(owners_of(report, cause)) if not told else ""
+    before = facts([("owner", owners)])
+    return cause_part(cause, at, before=before, after=[fold] if cells else [], where=where, stepped=stepped)
 
 
 CELL_HEADS = ("model", "stage", "what happened", "since the baseline")

@@ -13,7 +13,7 @@ LISTED = 20
 NAMES_SHOWN = 5
 QUIET = (Status.PASS, Status.SAME_FAIL, Status.UNSUPPORTED)
 # What is listed one by one; for the others the number is enough where there are many.
-TOLD = (CellTrend.NEW, CellTrend.FLAKY, CellTrend.UNDECIDED, CellTrend.FIXED, CellTrend.GONE)
+TOLD = (CellTrend.NEW, CellTrend.GREW, CellTrend.FLAKY, CellTrend.UNDECIDED, CellTrend.FIXED, CellTrend.GONE)
 
 
 def since_words(report: RunReport) -> str:

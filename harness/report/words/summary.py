@@ -3,14 +3,15 @@
 from harness.core.errors import ExitCode
 from harness.core.outcome import Decision, Status
 from harness.core.report import RunReport, SideReport
-from harness.core.text import counted, joined
-from harness.core.verdict import Mitigation, PlantedDefectResult
+from harness.core.text import counted, first_few, joined
+from harness.core.verdict import Mitigation, PlantedDefectResult, RowVerdict
 from harness.report.text.table import table_rows
 from harness.report.words.phrases import NO_REASON, but_of, exit_words, seconds
 from harness.report.words.to_upgrade import dear_words, upgradable_after
 from harness.verdict.counting import counts_of
+from harness.verdict.decide import GREEN
 
-_REVISION = 10
+_REVISION, NAMED = 10, 3
 _SHARED = {
     "python": "python",
     "cpu": "",
@@ -121,8 +122,20 @@ def headline(report: RunReport) -> str:
     """Return the decision, with what is to be set and at which price, and what it must not be read without."""
     judgement = report.judgement
     words = f"{judgement.decision.value}: {judgement.mitigation}" if judgement.mitigation else judgement.decision.value
-    but = but_words(report)
-    return f"{words}, {but}" if but else words
+    known = known_failures(report) if judgement.decision in GREEN else {}
+    failures = f"with {counted(len(known), 'known failure')}: {first_few(list(known), NAMED)}" if known else ""
+    return ", ".join(part for part in (words, failures, but_words(report)) if part)
+
+
+def known_failures(report: RunReport) -> dict[str, str]:
+    """Return model -> who lets its failure pass, of every model that fails and is let pass."""
+    return {row.model: _let_pass_by(row) for row in report.judgement.rows if row.status is Status.XFAIL}
+
+
+def _let_pass_by(row: RowVerdict) -> str:
+    waivers = dict.fromkeys(f"{item.owner}, until {item.expires}" for cell in row.cells for item in cell.waived)
+    ruled = any(cell.status is Status.XFAIL and not cell.waived for cell in row.cells)
+    return "; ".join([*waivers, *(["the policy"] if ruled else [])])
 
 
 def reason_words(report: RunReport) -> str:
@@ -151,7 +164,7 @@ def decision_words(report: RunReport) -> str:
     code = judgement.exit_code
     if judgement.decision is Decision.OK_WITH_MITIGATION and code == ExitCode.INCOMPATIBLE:
         return f"exit code {code} until the policy accepts the mitigation"
-    during = f"; interrupted during {judgement.interrupted}" if judgement.interrupted else ""
+    during = f" during {judgement.interrupted}" if judgement.interrupted else ""
     return f"exit code {code}: {exit_words(code)}{during}"
 
 

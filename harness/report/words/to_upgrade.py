@@ -10,7 +10,6 @@ from harness.core.report import RunReport
 from harness.core.text import counted, first_few, joined
 from harness.core.verdict import Cause, Fix
 from harness.report.words.phrases import path_in_run, shorten
-from harness.verdict.causes import ANSWERS
 from harness.verdict.mitigation import conditions, price_words, provenance_words
 
 NAMED = 2
@@ -20,11 +19,15 @@ BELOW = "the file below"
 
 
 class Step(NamedTuple):
-    """What to do for the models ``whose``: ``text`` has ``BELOW`` where it means ``path``, an archive, or empty."""
+    """What to do for the models ``whose``: ``text`` has ``BELOW`` where it means ``path``, an archive, or empty.
+
+    ``commands``: (label, command) of what the text speaks of.
+    """
 
     whose: str
     text: str
     path: str = ""
+    commands: tuple[tuple[str, str], ...] = ()
 
     @property
     def whole(self) -> str:
@@ -52,13 +55,10 @@ def expectation(report: RunReport) -> str:
     if len(remedies) < len(causes):
         return ""
     files = all(remedy.rewrites for remedy in remedies)
-    decision = Decision.UPGRADE_OK if files else Decision.OK_WITH_MITIGATION
-    unseen = (
-        "; the price above is in none of its latencies, as both releases call the new file then"
-        if any(is_dear(remedy, report) for remedy in remedies if remedy.rewrites)
-        else ""
-    )
-    return f"then {decision.value} is expected: a run with {'these files' if files else 'these fixes'} says so{unseen}"
+    again = f"Not tested yet: run it again with {'these files' if files else 'these fixes'}."
+    if any(is_dear(remedy, report) for remedy in remedies if remedy.rewrites):
+        return f"{again} The gate will then pass, and will not see the price: decide on that first."
+    return f"{again} {(Decision.UPGRADE_OK if files else Decision.OK_WITH_MITIGATION).value} is expected."
 
 
 def upgradable_after(report: RunReport) -> str:
@@ -96,33 +96,33 @@ def _limit(report: RunReport) -> float:
 
 
 def _step(report: RunReport, cause: Cause, where: str) -> Step:
-    owners = dict.fromkeys(
-        use.waiver.owner for use in report.waivers if use.waiver.owner and {*use.cells} & {*cause.cells}
-    )
+    owners = owners_of(report, cause)
     models = cause.models[0] if len(cause.models) == 1 else counted(len(cause.models), "model")
     few = f" ({first_few(cause.models, NAMED)})" if len(cause.models) > 1 else ""
     whose = f"{shorten(models, 60)}{few}{f', owner {joint}' if (joint := ', '.join(owners)) else ''}"
     if cause.status is Status.XPASS:
-        return Step(whose, "remove its waiver, which nothing needs any more")
-    cells = {cell.cell: cell for cell in report.judgement.cells}
-    answers = any(kind in ANSWERS for id_ in cause.cells[:1] if id_ in cells for kind in cells[id_].kinds)
-    accept = (
-        f", or accept the difference (waivers add {report.run} --cause {cause.id} --owner NAME --reason TEXT)"
-        if answers
-        else ""
-    )
+        prune = tuple(item for item in cause.commands if item[0] == "prune")
+        return Step(whose, "it is mended: take its waiver out, and commit that", commands=prune)
     fix = cause.remedy
+    dear = fix is not None and is_dear(fix, report)
+    waive = tuple(item for item in cause.commands if item[0] == "accept" and (fix is None or dear))
+    accept = ", or accept the difference" if waive else ""
     if fix is None:
-        return Step(whose, f"{_ask(report, cause)}{accept}")
-    dear = is_dear(fix, report)
+        return Step(whose, f"{_ask(report, cause)}{accept}", commands=waive)
     price = f"{price_words(fix)}{f' (limit {limit_words(_limit(report))})' if dear else ''}"
-    accept = accept if dear else ""
     if not fix.rewrites:
-        return Step(whose, joined(f"set {fix.name}, {price}{accept}", conditions(fix)))
+        return Step(whose, joined(f"set {fix.name}, {price}{accept}", conditions(fix)), commands=waive)
     more = f" and {counted(len(cause.deploy) - 1, 'more file')} of its cause" if len(cause.deploy) > 1 else ""
     path = path_in_run(where, cause.deploy[0][1]) if cause.deploy else ""
     deploy = f"deploy {BELOW}{more}" if path else f"rewrite {fix.name}"
-    return Step(whose, joined(f"{deploy}, {price}{accept}", conditions(fix)), path)
+    return Step(whose, joined(f"{deploy}, {price}{accept}", conditions(fix)), path, waive)
+
+
+def owners_of(report: RunReport, cause: Cause) -> tuple[str, ...]:
+    """Return who answers for the models of a cause, and for the waivers of its cells."""
+    of_models = [item.owner for item in report.models if item.model in cause.models]
+    of_waivers = [use.waiver.owner for use in report.waivers if {*use.cells} & {*cause.cells}]
+    return tuple(dict.fromkeys(filter(None, (*of_models, *of_waivers))))
 
 
 def _ask(report: RunReport, cause: Cause) -> str:

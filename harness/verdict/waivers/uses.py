@@ -146,7 +146,7 @@ def _expects(waiver: Waiver, cell: CellVerdict) -> bool:
 
 
 def _unexpected(cell: CellVerdict, waiver: Waiver) -> CellVerdict:
-    message = f"the waiver of {waiver.owner} for {waiver.kind} is needed no more: remove it (waivers prune)"
+    message = f"the waiver of {waiver.owner} for {waiver.kind} is needed no more"
     finding = Finding(kind="waiver_unused", message=message)
     judged = cell.judged or cell.status
     return replace(cell, status=Status.XPASS, findings=(finding, *cell.findings), judged=judged, decides=True)

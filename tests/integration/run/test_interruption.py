@@ -69,7 +69,7 @@ def test_a_run_interrupted_after_its_calls_leaves_what_it_knows_and_is_never_gre
     assert (done.returncode, lines) == (130, ["interrupted"])
     report = line.report()
     judgement = report["judgement"]
-    assert (judgement["decision"], judgement["exit_code"]) == ("INCONCLUSIVE", 4)
+    assert (judgement["decision"], judgement["exit_code"]) == ("INCONCLUSIVE", 130)
     assert judgement["interrupted"] == "the initialization of server groups"
     rows = {row["model"]: (row["status"], [cell["scenario"] for cell in row["cells"]]) for row in judgement["rows"]}
     assert rows["well_a"] == ("PASS", ["alone"])

@@ -16,6 +16,7 @@ inputs = "/data/ranker.npz"
 methods = ["forward", "encode"]
 tolerance = 1e-3
 reset = "clear"
+owner = "ads team"
 tags = ["ranking", "ads"]
 devices = ["cpu"]
 seed = 7
@@ -50,6 +51,7 @@ def test_a_manifest_says_all_that_a_file_cannot() -> None:
         line=2,
         how="file",
         tags=("ranking", "ads"),
+        owner="ads team",
         seed=7,
         reset="clear",
         devices=("cpu",),
@@ -60,7 +62,7 @@ def test_a_manifest_says_all_that_a_file_cannot() -> None:
             path="/srv/fleet/ranking/ranker.pt", inputs="/data/ranker.npz", methods=("forward", "encode")
         ),
     )
-    assert (tower.name, tower.line, tower.devices) == ("tower", 15, ("cpu", "cuda"))
+    assert (tower.name, tower.line, tower.devices) == ("tower", 16, ("cpu", "cuda"))
     assert tower.given == GivenArtifact(path="/srv/fleet/tower.pt")
 
 
@@ -160,6 +162,7 @@ BARE = ModelDeclaration(
 EVERYTHING = replace(
     BARE,
     tags=("ranking", "ads"),
+    owner='the "ads" team',
     tolerance=1e-05,
     reset="clear",
     devices=("cpu",),

@@ -25,6 +25,7 @@ from harness.report.ci.annotations import render_annotations
 from harness.report.ci.comment import render_comment
 from harness.report.ci.sarif import render_run_sarif
 from harness.report.excess import by_excess
+from harness.report.words.to_upgrade import steps
 from tests.unit.builders.rendered import render_markdown
 from tests.unit.builders.rendered import render_html
 from tests.unit.builders.rendered import render_console
@@ -297,7 +298,7 @@ def test_what_one_setting_mitigates_is_one_cause_with_its_cost() -> None:
     report = run_of(cells, mitigations=both)
     assert ids(report) == {"mitigated-by-profiling-off": ("a", "b"), "late-divergence-c": ("c",)}
     assert report.causes[0].fix.startswith(
-        "latency +1.0 % [-0.2, +2.2]: profiling off mitigates 2 of 2 cells, with the old answers"
+        "latency: no difference found (between 0.2 % faster and 2.2 % slower): profiling off mitigates 2 of 2 cells"
     )
     assert [cause.fix_verified for cause in report.causes] == [True, False]
 
@@ -512,3 +513,15 @@ def test_request_that_shows_it_is_named_where_there_are_others() -> None:
         facts = replace(healthy("a"), comparisons=(compared(*calls),))
         (cause,) = run_of([cell], [facts]).causes
         assert [text for label, text in cause.evidence if label == "request"] == said
+
+
+def test_the_waiver_of_what_is_mended_goes_by_a_command_that_is_printed_whole() -> None:
+    unused = Finding(kind="waiver_unused", message="the waiver of ann for values is needed no more")
+    report = run_of([verdict("a", "alone", Status.XPASS, unused)])
+    (cause,) = report.causes
+    assert dict(cause.commands)["prune"] == f"python -m harness waivers prune {report.folder or report.run} --yes"
+    (step,) = steps(report, "reports/r")
+    assert step.text == "it is mended: take its waiver out, and commit that"
+    assert step.commands == (("prune", dict(cause.commands)["prune"]),)
+    shown = render_console(report, width=100)
+    assert shown.count("waivers prune") == 2  # with the step, and with its cause

@@ -41,7 +41,7 @@ from tests.unit.builders.reports import build, healthy, quantity
 DAY = datetime.date(2026, 6, 1)
 RAN = Ran("2.1.2", "2.6.0", "cpu", "default")
 TAGS = {"a": (), "b": ("tagged",)}
-KINDS = [kind for kind in SEVERITY if kind not in (*WAIVER_KINDS, "error_limit")]
+KINDS = [kind for kind in SEVERITY if kind not in (*WAIVER_KINDS, "error_limit", "broken_since")]
 NOTES = ("", "fails: x; waived until noon", "the waiver of y", "values counts as warn in place of fail: p")
 
 

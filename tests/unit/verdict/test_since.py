@@ -7,12 +7,13 @@ import pytest
 
 from harness.verdict import since as decision_since
 from harness.core.measurement import LatencyMeasurement, RatioEstimate
-from harness.core.outcome import Status
+from harness.core.outcome import Decision, Status
 from harness.core.plan import PolicySettings
 from harness.core.policy import PolicyReport
 from harness.core.report import BaselineReport, CellTrend, RunReport
 from harness.core.verdict import CellVerdict, Finding, RowVerdict
 from harness.checks.startup.rates import more_often
+from harness.verdict.regate import with_broken
 from tests.unit.builders.reports import PLANTED_DEFECTS, blocked, build, cell_id, healthy, ratio, upgrade_ok, verdict
 
 HANG = Finding(kind="hang", message="hangs in call 1")
@@ -136,10 +137,11 @@ def test_too_few_rounds_say_how_many_would_do() -> None:
     assert "--init-rounds 20 would be enough" in why(since(run(brought_up(1, 1)), run(brought_up(0, 1))))
 
 
-def test_a_failure_that_became_clearly_more_frequent_is_unchanged_and_reported() -> None:
+def test_a_failure_that_became_clearly_more_frequent_grew() -> None:
     found = since(run(brought_up(1, 10)), run(brought_up(9, 10)))
-    assert only(found) is CellTrend.UNCHANGED
+    assert only(found) is CellTrend.GREW
     assert why(found) == "clearly more often: in 9 of 10 rounds, before in 1 of 10 rounds"
+    assert only(since(run(brought_up(9, 10)), run(brought_up(1, 10)))) is CellTrend.UNCHANGED
 
 
 def test_another_failure_of_a_red_cell_is_new() -> None:
@@ -150,8 +152,12 @@ def test_another_failure_of_a_red_cell_is_new() -> None:
 
 def test_a_failure_that_has_grown_says_so() -> None:
     grown = replace(VALUES, size=0.4)
-    assert why(since(run(alone(Status.FAIL, VALUES)), run(alone(Status.FAIL, grown)))) == "values grew: 0.4, was 0.01"
-    assert why(since(run(alone(Status.FAIL, grown)), run(alone(Status.FAIL, VALUES)))) == "values shrank: 0.01, was 0.4"
+    worse = since(run(alone(Status.FAIL, VALUES)), run(alone(Status.FAIL, grown)))
+    assert (only(worse), why(worse)) == (CellTrend.GREW, "values grew: 0.4, was 0.01")
+    waived = since(run(alone(Status.XFAIL, VALUES)), run(alone(Status.XFAIL, grown)))
+    assert only(waived) is CellTrend.GREW
+    better = since(run(alone(Status.FAIL, grown)), run(alone(Status.FAIL, VALUES)))
+    assert (only(better), why(better)) == (CellTrend.UNCHANGED, "values shrank: 0.01, was 0.4")
     assert since(run(alone(Status.FAIL, VALUES)), run(alone(Status.FAIL, replace(VALUES, size=0.011)))).changes == ()
 
 
@@ -274,6 +280,66 @@ def test_what_could_not_be_asked_is_not_comparable() -> None:
     assert only(since(run(alone(Status.UNSUPPORTED)), run(alone(Status.UNSUPPORTED)))) is CellTrend.UNCHANGED
 
 
-def test_it_takes_nothing_from_the_decision() -> None:
+def test_a_failure_in_the_new_release_takes_nothing_from_the_decision() -> None:
     now = blocked()
-    assert replace(now, baseline=since(upgrade_ok(), now)).judgement == now.judgement
+    assert with_broken(replace(now, baseline=since(upgrade_ok(), now))) == replace(
+        now, baseline=since(upgrade_ok(), now)
+    )
+
+
+LOST = Finding(kind="load_error", message="does not load in torch 2.6.0, alone", error="RuntimeError: no such file")
+DAMAGED = Finding(kind="damaged_file", message="not judged: the file is damaged: truncated?")
+
+
+@pytest.mark.parametrize(
+    ("was", "broken", "why_new"),
+    [
+        (alone(Status.PASS), alone(Status.SAME_FAIL, LOST), "loads in neither release, and passed in the baseline"),
+        (alone(Status.PASS), alone(Status.SAME_FAIL, HANG), "fails in both releases, and passed in the baseline"),
+        (alone(Status.PASS), alone(Status.SAME_FAIL), "fails in the old release, and passed in the baseline"),
+        (
+            alone(Status.XFAIL, VALUES, judged=Status.FAIL),
+            alone(Status.SAME_FAIL, LOST),
+            "loads in neither release, and failed in the new one only in the baseline",
+        ),
+    ],
+)
+def test_what_works_in_neither_release_any_more_is_new_and_never_green(
+    was: CellVerdict, broken: CellVerdict, why_new: str
+) -> None:
+    healthy_ = alone(Status.PASS, model="bert")
+    before, now = run(was, healthy_), run(broken, healthy_, name="now")
+    found = since(before, now)
+    assert [(one.cell, one.change, one.why) for one in found.changes] == [(broken.cell, CellTrend.NEW, why_new)]
+    told = with_broken(replace(now, baseline=found))
+    assert (told.judgement.decision, told.judgement.exit_code) == (Decision.INCONCLUSIVE, 4)
+    (cell,) = [cell for cell in told.judgement.cells if cell.cell == broken.cell]
+    assert (cell.status, cell.judged, cell.findings[0].message) == (Status.INCONCLUSIVE, Status.SAME_FAIL, why_new)
+    assert [(cause.title, cause.cells) for cause in told.causes] == [(why_new, (broken.cell,))]
+    shown = [text for label, text in told.causes[0].evidence if label == "what"]
+    assert shown == [why_new, *(finding.message for finding in broken.findings)]
+    assert with_broken(replace(told, baseline=since(before, told))) == told  # asked again, it says the same
+    assert with_broken(replace(told, baseline=since(now, told))).judgement.cells == now.judgement.cells
+    info = PolicySettings(severity={"broken_since": "info"})
+    lenient = replace(now, baseline=found, policy=replace(now.policy, settings=info))
+    assert with_broken(lenient) == lenient
+
+
+def test_what_was_broken_in_the_baseline_too_gates_nothing_and_damage_is_new() -> None:
+    same = run(alone(Status.SAME_FAIL, LOST))
+    assert only(since(same, replace(same, run="now"))) is CellTrend.UNCHANGED
+    assert only(since(same, run(alone(Status.PASS)))) is CellTrend.FIXED
+    damaged = run(alone(Status.INCONCLUSIVE, DAMAGED))
+    assert only(since(run(alone(Status.PASS)), damaged)) is CellTrend.NEW
+    assert only(since(same, damaged)) is CellTrend.UNCHANGED
+    assert only(since(run(alone(Status.FAIL, VALUES), asked="a"), run(alone(Status.SAME_FAIL, LOST), asked="a"))) is (
+        CellTrend.FLAKY
+    )
+
+
+def test_what_an_interrupted_run_did_not_come_to_is_not_gone() -> None:
+    before = run(alone(Status.PASS), brought_up(0, 1))
+    now = run(alone(Status.PASS), name="now")
+    assert since(before, now).counts == {"unchanged": 1, "gone": 1}
+    cut_off = replace(now, judgement=replace(now.judgement, interrupted="timing"))
+    assert since(before, cut_off).counts == {"unchanged": 1, "not_comparable": 1}

@@ -248,6 +248,7 @@ def _model(model: ModelDeclaration, facts: TakenOut, effects: Effects) -> ModelR
         guessed=guess_of(export.artifact),
         provenance=export.provenance,
         tags=model.tags,
+        owner=model.owner,
         asked=asked_digest(model, facts),
         timed=model.timed,
     )

@@ -205,6 +205,7 @@ def test_add_prints_what_it_wrote_and_how_to_judge_again(options: Project, capsy
     assert typed(options, *ADD, "--issue", "https://example.org/1", "--expires", "9999-01-01", "--bound", "0.2") == 0
     said = capsys.readouterr().out
     assert "wrote 1 waiver to" in said
+    assert f"what they did in {options.folder}/reports/red" in " ".join(said.split())
     assert "up to 0.2 of the largest value; torch ~=2.1.2 to ~=2.6.0" in " ".join(said.split())
     assert "https://example.org/1" in said
     assert "broader than needed" in said
@@ -223,6 +224,9 @@ def test_list_and_prune_print_what_there_is(options: Project, capsys: pytest.Cap
     assert "write with --yes" in capsys.readouterr().out
     assert typed(options, "prune", "red", "--yes") == 0
     assert "took 1 waiver out of" in capsys.readouterr().out
+    assert typed(options, "prune", "last") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith("nothing to take out of ") and said.endswith(f"; {options.folder}/reports/red was read")
     assert text(options) == NEW_FILE
 
 

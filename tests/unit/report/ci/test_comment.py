@@ -7,6 +7,11 @@ from functools import partial
 
 import pytest
 
+from harness.checks.startup.rates import more_often
+from harness.core.outcome import Status
+from harness.core.verdict import Finding, Waived
+from harness.verdict.since import since
+
 from harness.core.report import RunReport
 from harness.report.ci.comment import MARK, render_comment
 from tests.unit.builders.rendered import render_html, render_markdown
@@ -16,6 +21,8 @@ from tests.unit.builders.planted_causes import red, run_of
 from tests.unit.builders.reports import blocked, hostile, upgrade_ok
 
 GITHUB_COMMENT, GITHUB_SUMMARY = 65_536, 2**20
+
+VALUES = Finding(kind="values", message="max |d| 0.2", size=0.01)
 
 
 def many_causes() -> RunReport:
@@ -31,6 +38,10 @@ def test_it_has_at_most_20_lines_and_says_the_decision_first(report: RunReport) 
     lines = render_comment(report).splitlines()
     assert len(lines) <= 20 and lines[0] == MARK
     assert lines[1].startswith(f"### {report.judgement.decision.value}")
+    beside = replace(report, run="now")
+    rows = [replace(beside.judgement.rows[0], status=Status.XFAIL), *beside.judgement.rows[1:]]
+    beside = replace(beside, judgement=replace(beside.judgement, rows=tuple(rows)))
+    assert len(render_comment(with_baseline(report, beside)).splitlines()) <= 20
 
 
 def test_each_cause_is_one_row_with_its_models_its_excess_and_its_mitigation() -> None:
@@ -82,3 +93,29 @@ def test_500_models_stay_far_below_what_github_takes(made: Callable[[int], RunRe
     report = made(500)
     assert len(render_comment(report)) < GITHUB_COMMENT / 10
     assert len(render_markdown(report).encode()) < GITHUB_SUMMARY / 2
+
+
+def test_what_is_new_and_what_is_known_come_before_everything_else() -> None:
+    before = upgrade_ok()
+    first, *rest = before.judgement.rows
+    known = Waived(kinds=("values",), owner="ann", reason="new export", expires="2027-03-01")
+    (alone, *cells) = first.cells
+    xfail = replace(alone, status=Status.XFAIL, judged=Status.FAIL, findings=(VALUES,), waived=(known,))
+    waived = replace(first, status=Status.XFAIL, cells=(xfail, *cells))
+    green = replace(before, run="now", judgement=replace(before.judgement, rows=(waived, *rest)))
+    text = render_comment(with_baseline(before, green))
+    assert f"UPGRADE OK, with 1 known failure: {first.model}" in text.splitlines()[1]
+    lines = [line for line in text.splitlines() if line.startswith("- ")]
+    assert lines[0].startswith(f"- **new since the baseline:** {first.model}")
+    assert lines[1] == f"- **known, let pass:** {first.model} (ann, until 2027-03-01)"
+    grown = replace(xfail, findings=(replace(VALUES, size=0.5),))
+    worse = replace(green, judgement=replace(green.judgement, rows=(replace(waived, cells=(grown, *cells)), *rest)))
+    lines = [line for line in render_comment(with_baseline(green, worse)).splitlines() if line.startswith("- ")]
+    assert lines[0] == f"- **new since the baseline:** nothing; grew: {first.model} (values grew: 0.5, was 0.01)"
+    fewer = replace(green, judgement=replace(green.judgement, rows=(waived,)))
+    assert f"nothing; no longer there: {rest[0].model}, {rest[1].model}" in render_comment(with_baseline(green, fewer))
+    assert "since the baseline" not in render_comment(green) and "known" not in render_comment(before)
+
+
+def with_baseline(before: RunReport, now: RunReport) -> RunReport:
+    return replace(now, baseline=since(before, now, more_often))

@@ -32,7 +32,7 @@ def test_what_searches_found_stands_in_its_cell_and_files_beside_the_run_are_nam
     by_model = {cell.model: cell for cell in red_cells(blocked(), directory="out/run")}
     wrong, loading = by_model["recommender_v2"], by_model["legacy_lstm"]
     words = "softmax_by_parts (exp and sum); needs: float inputs; the old release loads it too"
-    assert ("rewrite", f"latency +0.4 % [-0.8, +1.6]: {words}") in wrong.lines
+    assert ("rewrite", f"latency: no difference found (between 0.8 % faster and 1.6 % slower): {words}") in wrong.lines
     assert wrong.found[-1] == "out/run/explained/recommender_v2__backward__alone__cpu__default/bisect.json"
     assert [text for label, text in loading.lines if label == "since"] == ["torch 2.3.0; torch 2.2.2 is good"]
     assert loading.found[-1] == "out/20250114-1-bisect/bisect.json"
