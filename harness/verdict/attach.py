@@ -36,8 +36,8 @@ REQUESTS = frozenset({waits.NETWORK, waits.EVENT, waits.SOME_SOCKET})
 CHILD = frozenset({waits.PROCESS, waits.PIPE, waits.FILE_LOCK})
 # Who waits for the GIL looks 200 times in a second.
 LOOKS_FOR_GIL_PER_S = 50
-# Who sleeps on purpose before it answers does so for less.
-LONG_S = 10.0
+# Who took a request went to sleep this soon after it had come, as far as the clocks of TCP and scheduler agree.
+TAKEN_S, CLOCKS_S = 1.0, 0.03
 IN_A_CALL = ("call", "compile", "load", "capture")
 MOST_LINKS = 100
 
@@ -131,7 +131,7 @@ def _locked(process: Attached) -> _Finding | None:
         if end is not None and end.tid not in held and end.on_cpu < STANDS and end.waits:
             candidates.append((chain, end))
     for chain, end in candidates:
-        if end.waits <= waits.INSIDE and end.runs == 0 and held[chain[-2]].kind is not LockKind.THREAD_END:
+        if end.waits <= waits.UNTIMED and end.runs == 0 and held[chain[-2]].kind is not LockKind.THREAD_END:
             return _Finding(ProcessState.BLOCKED, Why.OWNER_WAITS, chain)
     return None
 
@@ -222,7 +222,7 @@ def _asked(process: Attached) -> int:
 
 
 def _all_wait(process: Attached) -> _Finding | None:
-    if not process.all_wait:
+    if not process.all_wait or any(_may_go_on(thread, process) for thread in process.threads):
         return None
     at_work = [thread for thread in process.threads if thread.lock is not None or thread.phase in IN_A_CALL]
     return _Finding(ProcessState.BLOCKED, Why.ALL_WAIT, _tids(at_work or process.threads))
@@ -253,7 +253,7 @@ def _in_a_call(process: Attached) -> _Finding | None:
     called = [thread for thread in process.threads if thread.phase in IN_A_CALL]
     stands = called and all(
         thread.runs == 0
-        and thread.waits <= waits.INSIDE
+        and thread.waits <= waits.UNTIMED
         and thread.waits
         and thread.stack
         and thread.stack.moved is False
@@ -268,7 +268,8 @@ def _in_a_call(process: Attached) -> _Finding | None:
 
 def _asked_for_nothing(process: Attached) -> _Finding | None:
     """Say what requests wait for while nothing computes: its own requests to others, else it is blocked."""
-    if not _asked(process) or not _quiet(process):
+    begun = process.traffic.begun if process.traffic is not None else 0
+    if not (_asked(process) or begun) or not _quiet(process):
         return None
     upstream = [thread for thread in process.threads if thread.upstream]
     if upstream or (process.traffic is not None and process.traffic.upstream):
@@ -276,11 +277,42 @@ def _asked_for_nothing(process: Attached) -> _Finding | None:
     children = [thread for thread in process.threads if thread.waits & CHILD]
     if children:
         return _Finding(ProcessState.OUTSIDE, Why.CHILD, _tids(children))
-    waiting = [thread for thread in process.threads if thread.waits and thread.waits <= waits.INSIDE]
-    sleeps = any(waits.TIMER in thread.waits for thread in process.threads)  # maybe to answer later
-    if sleeps and process.traffic is not None and process.traffic.oldest_s < LONG_S:
-        return _Finding(ProcessState.UNKNOWN, Why.OPEN, _tids(waiting))
-    return _Finding(ProcessState.BLOCKED, Why.UNANSWERED, _tids(waiting))
+    waiting = [
+        thread for thread in process.threads if thread.waits and thread.waits <= waits.UNTIMED and not thread.runs
+    ]
+    if takers := _takers(process, waiting):
+        rest = (thread for thread in waiting if thread not in takers)
+        return _Finding(ProcessState.BLOCKED, Why.UNANSWERED, _tids([*takers, *rest]))
+    return _Finding(ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER, _tids(waiting))
+
+
+def _takers(process: Attached, waiting: Sequence[ThreadFacts]) -> Sequence[ThreadFacts]:
+    """Return those of the threads in a wait without end that have a request in hand; empty: none surely has.
+
+    Who went to sleep right after a request had come has it, unless one whose wait ends by itself did so too. Otherwise
+    any may have one that no event loop watches; one that a loop does watch may have come by half.
+    """
+    traffic = process.traffic
+    if traffic is None:
+        return ()
+    ending = [thread for thread in process.threads if _may_go_on(thread, process)]
+    for age_s in traffic.asked_s:
+        takers = [thread for thread in waiting if _took(thread, age_s)]
+        if takers and not any(_took(thread, age_s) for thread in ending):
+            return takers
+    surely = traffic.unanswered - traffic.looped + traffic.waiting
+    return waiting if surely and not ending else ()
+
+
+def _took(thread: ThreadFacts, age_s: float) -> bool:
+    return thread.idle_s is not None and age_s - TAKEN_S <= thread.idle_s <= age_s + CLOCKS_S
+
+
+def _may_go_on(thread: ThreadFacts, process: Attached) -> bool:
+    """Whether what a thread waits for ends at some time by itself; who only looks for the GIL does not count."""
+    if waits.TIMED_LOCK in thread.waits:
+        return (thread.runs or 0) < LOOKS_FOR_GIL_PER_S * process.window_s
+    return waits.TIMER in thread.waits or (thread.limited and not thread.runs)
 
 
 def _listens(process: Attached) -> _Finding | None:

@@ -1,7 +1,9 @@
 """Looks at one process for some seconds, without rights that it does not have, and returns what it saw."""
 
 import contextlib
+import os
 import platform
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,17 +34,22 @@ EVERY_S: Final = 0.1
 # A look costs 50 us for each thread; of a process with thousands fewer are taken.
 MOST_OF_A_CORE: Final = 0.2
 MOST_COMMAND: Final = 200
-# Fields of stat: the kernel's flags, and where the stack begins.
-_FLAGS, _STACK = 6, 25
+# Fields of stat: the kernel's flags, where the stack begins, and the CPU that it ran on last.
+_FLAGS, _STACK, _CPU = 6, 25, 36
+_RAN: Final = re.compile(r"^se\.exec_start\s*:\s*([\d.]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Moment:
     """What is compared between the begin and the end of the window."""
 
+    at_s: float
     sleeps: Mapping[int, int]
     locks: Mapping[int, Lock]
+    watches: Mapping[int, waits.Watch]
     upstream: frozenset[int]
+    read: frozenset[int]
+    looped: frozenset[int]
     connections: dict[int, sockets.Connection] | None
     throttled_s: float
 
@@ -69,12 +76,12 @@ def observe(pid: int, window_s: float = WINDOW_S) -> Attached:
         looks.append(look)
         rhythms.add(look)
         if before is None:
-            before = _moment(pid, look)
+            before = _moment(pid, look, sampler)
         cost = time.monotonic() - began
         if time.monotonic() - begin >= window_s:
             break
         time.sleep(max(EVERY_S - cost, cost * (1 / MOST_OF_A_CORE - 1)))
-    now = _moment(pid, looks[-1])
+    now = _moment(pid, looks[-1], sampler)
     if before is None or not Path(f"/proc/{pid}").exists():
         raise Gone(pid)
     return _attached(pid, looks, rhythms, before, now)
@@ -88,7 +95,10 @@ def _attached(pid: int, looks: Sequence[Snapshot], rhythms: Rhythms, before: _Mo
     files = mapped.mapped_files(shared)
     arguments = text_of(Path(f"{shared}/cmdline")).rstrip("\0").split("\0")
     alive = [tid for tid, thread in last.threads.items() if thread.state not in "ZX"]
-    threads = tuple(_thread(use, looks, before, now, span_s) for tid, use in window.threads.items() if tid in alive)
+    slept_s = _slept_s(pid, alive, now.at_s)
+    threads = tuple(
+        _thread(use, looks, before, now, span_s, slept_s) for tid, use in window.threads.items() if tid in alive
+    )
     status = _status(root)
     return Attached(
         pid=pid,
@@ -106,7 +116,13 @@ def _attached(pid: int, looks: Sequence[Snapshot], rhythms: Rhythms, before: _Mo
         frozen=_is_frozen(root),
         leader_ended=bool(alive) and pid not in alive,
         all_wait=bool(alive) and _all_wait(window, last, rhythms),
-        traffic=sockets.traffic_of(before.connections, now.connections, span_s),
+        traffic=sockets.traffic_of(
+            before.connections,
+            now.connections,
+            span_s,
+            read=before.read & now.read,
+            looped=before.looped & now.looped,
+        ),
         torch=mapped.torch_of(files, f"{shared}/root"),
         openmp=mapped.openmp_of(files),
         artifacts=mapped.artifacts_of(shared, files, arguments),
@@ -149,30 +165,31 @@ def _prefork_parent(parent: int, folder: str) -> int:
     return parent if parent > 1 and begin > 1 and _stat(f"/proc/{parent}", _STACK) == begin else 0
 
 
-def _moment(pid: int, look: Snapshot) -> _Moment:
+def _moment(pid: int, look: Snapshot, sampler: Sampler) -> _Moment:
     shared = living(f"/proc/{pid}", look.threads)
-    connections = sockets.connections_of(shared, sockets.inodes_of(shared))
+    connections, at_s = sockets.connections_of(shared, sockets.inodes_of(shared)), time.monotonic()
+    around = sampler.surroundings()
+    watches = {
+        tid: waits.watch(platform.machine(), text_of(Path(f"/proc/{pid}/task/{tid}/syscall")), around)
+        for tid, thread in look.threads.items()
+        if thread.state == "S"
+    }
+    inodes = {tid: [sockets.inode_of(f"{shared}/fd/{fd}") for fd in one.descriptors] for tid, one in watches.items()}
     return _Moment(
+        at_s=at_s,
         sleeps=_sleeps(pid, look.threads),
         locks=_locks(pid, shared, [tid for tid, thread in look.threads.items() if thread.state == "S"]),
+        watches=watches,
         upstream=frozenset(
             tid
-            for tid, thread in look.threads.items()
-            if thread.waits_for == waits.NETWORK and _is_upstream(pid, tid, shared, connections or {})
+            for tid, (inode, *others) in ((tid, some) for tid, some in inodes.items() if some)
+            if inode and not others and not watches[tid].together and not sockets.serves(inode, connections or {})
         ),
+        read=frozenset(one for tid, some in inodes.items() if not watches[tid].together for one in some),
+        looped=frozenset(one for tid, some in inodes.items() if watches[tid].together for one in some),
         connections=connections,
         throttled_s=quota(own=Path(f"/proc/{pid}/cgroup")).throttled_s,
     )
-
-
-def _is_upstream(pid: int, tid: int, shared: str, connections: dict[int, sockets.Connection]) -> bool:
-    """Whether a thread waits in one call for one socket, and that is none of its clients'."""
-    words = text_of(Path(f"/proc/{pid}/task/{tid}/syscall")).split()
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        if waits.SYSCALLS.get(platform.machine(), {}).get(int(words[0])) == "fd":
-            link = str(Path(f"{shared}/fd/{int(words[1], 0)}").readlink())
-            return not sockets.serves(int(link.removeprefix("socket:[").rstrip("]")), connections)
-    return False
 
 
 def _sleeps(pid: int, tids: Mapping[int, object]) -> dict[int, int]:
@@ -214,7 +231,42 @@ def _tids(pid: int) -> list[int]:
     return []
 
 
-def _thread(use: ThreadUse, looks: Sequence[Snapshot], before: _Moment, now: _Moment, span_s: float) -> ThreadFacts:
+def _slept_s(pid: int, tids: Sequence[int], at_s: float) -> dict[int, float]:
+    """Return for how long each thread had not run at a time of the monotonic clock; without those where the kernel or the CPUs allowed hide it.
+
+    The scheduler notes it by a clock of each CPU, which may be seconds from that of another: this thread asks on each.
+    """
+    ran = {tid: (_stat(f"/proc/{pid}/task/{tid}", _CPU), _last_ran(f"/proc/{pid}/task/{tid}")) for tid in tids}
+    allowed, now = os.sched_getaffinity(0), {}
+    try:
+        for cpu in allowed.intersection(cpu for cpu, _ in ran.values()):
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(0, {cpu})
+                time.sleep(0.001)  # then its clock is read anew
+                now[cpu] = _last_ran("/proc/thread-self"), time.monotonic()
+    finally:
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, allowed)
+    return {
+        tid: max(clock[0] + at_s - clock[1] - last, 0.0)
+        for tid, (cpu, last) in ran.items()
+        if last is not None and (clock := now.get(cpu)) is not None and clock[0] is not None
+    }
+
+
+def _last_ran(folder: str) -> float | None:
+    found = _RAN.search(text_of(Path(f"{folder}/sched")))
+    return float(found[1]) / 1000 if found is not None else None
+
+
+def _thread(
+    use: ThreadUse,
+    looks: Sequence[Snapshot],
+    before: _Moment,
+    now: _Moment,
+    span_s: float,
+    slept_s: Mapping[int, float],
+) -> ThreadFacts:
     seen = [look.threads[use.tid] for look in looks if use.tid in look.threads]
     sleeps = (before.sleeps.get(use.tid), now.sleeps.get(use.tid))
     lock = now.locks.get(use.tid)
@@ -230,6 +282,8 @@ def _thread(use: ThreadUse, looks: Sequence[Snapshot], before: _Moment, now: _Mo
         waits=use.waits_for,
         in_disk=sum(sample.state == "D" for sample in seen) / len(seen),
         upstream=use.tid in before.upstream and use.tid in now.upstream and use.runs == 0,
+        limited=use.tid in now.watches and now.watches[use.tid].limited,
+        idle_s=slept_s.get(use.tid),
         lock=lock if lock is not None and lock == before.locks.get(use.tid) and use.runs == 0 else None,
     )
 

@@ -53,7 +53,7 @@ MEANS = {
     Why.KNOWN: "its stacks are those of a known hang, and nothing computes",
     Why.IN_A_CALL: "calls of a model wait for other threads, and nothing computes",
     Why.UNANSWERED: "requests wait for an answer, nothing computes, and nothing that it asked of others is open",
-    Why.OPEN: "a request is open, nothing computes, and a thread sleeps, maybe to answer later",
+    Why.CLIENT_OR_TIMER: "it waits for the client, which may not have sent all of its request, or for a timer",
     Why.ENDED: "it has ended; its parent has not waited for it, and holds its entry",
     Why.SIGNAL: "SIGSTOP or SIGTSTP; kill -CONT goes on",
     Why.TRACED: "a debugger or tracer holds it",
@@ -279,7 +279,11 @@ def _wait(thread: ThreadFacts) -> str:
 
 
 def _after(process: Attached) -> Iterator[tuple[str, str]]:
-    advice = {Why.NO_RIGHTS: "", Why.OPEN: "attach again when it has been open for more than 10 s"}
+    advice = {
+        Why.NO_RIGHTS: "",
+        Why.CLIENT_OR_TIMER: "attach again in a minute, with py-spy and eu-stack installed: a handler of yours on"
+        " the same line for longer than its time limits is stuck",
+    }
     yield "next", advice.get(process.why, AGAIN.get(process.state, ""))
     if process.tool:
         stops = " and ".join(f"{max(stop, 0.01):.2f} s" for stop in process.stops_s)

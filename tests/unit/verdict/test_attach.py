@@ -140,14 +140,43 @@ def test_requests_without_an_answer_are_blocked_where_nothing_computes() -> None
     assert said(LISTENER, IDLE, traffic=asked) == (ProcessState.BLOCKED, Why.UNANSWERED)
     waiting = Traffic(ports=(80,), waiting=2)
     assert said(IDLE, replace(LISTENER, waits=frozenset({waits.EVENT})), traffic=waiting)[1] is Why.UNANSWERED
-    sleeping = ThreadFacts(tid=3, waits=frozenset({waits.TIMER}), runs=0)
-    assert said(LISTENER, sleeping, traffic=asked) == (ProcessState.BLOCKED, Why.UNANSWERED)
-    fresh = replace(asked, oldest_s=4)
-    assert said(LISTENER, sleeping, traffic=fresh) == (ProcessState.UNKNOWN, Why.OPEN)
     database = ThreadFacts(tid=3, waits=frozenset({waits.NETWORK}), runs=0, upstream=True)
     assert said(LISTENER, database, traffic=asked) == (ProcessState.OUTSIDE, Why.UPSTREAM)
     child = ThreadFacts(tid=3, waits=frozenset({waits.PROCESS}), runs=0)
     assert said(LISTENER, child, traffic=asked) == (ProcessState.OUTSIDE, Why.CHILD)
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        ThreadFacts(tid=3, waits=frozenset({waits.TIMER}), runs=0),
+        ThreadFacts(tid=3, waits=frozenset({waits.TIMED_LOCK}), runs=0),
+        ThreadFacts(tid=3, waits=frozenset({waits.TIMED_LOCK}), runs=4),
+        replace(LISTENER, tid=3, limited=True),
+    ],
+)
+def test_a_request_that_may_be_in_a_wait_with_a_limit_is_not_blocked(ending: ThreadFacts) -> None:
+    asked = Traffic(ports=(80,), unanswered=1, oldest_s=40, asked_s=(40.0,))
+    assert said(LISTENER, IDLE, ending, traffic=asked) == (ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER)
+    took = replace(ending, idle_s=39.9)
+    also = replace(IDLE, idle_s=39.9)
+    assert said(LISTENER, also, took, traffic=asked) == (ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER)
+    beside = replace(ending, idle_s=1.0)  # a heartbeat, while another has had the request since it came
+    assert said(LISTENER, also, beside, traffic=asked) == (ProcessState.BLOCKED, Why.UNANSWERED)
+    assert said(LISTENER, replace(ending, waits=frozenset({waits.TIMED_LOCK}), runs=3), all_wait=True)[0] is not (
+        ProcessState.BLOCKED
+    )
+
+
+def test_half_a_request_is_not_blocked_but_a_worker_that_took_a_whole_one_is() -> None:
+    asked = Traffic(ports=(80,), unanswered=1, oldest_s=40, asked_s=(40.0,), looped=1)
+    pool = replace(IDLE, idle_s=300.0)
+    assert said(LISTENER, IDLE, traffic=asked) == (ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER)
+    assert said(LISTENER, pool, traffic=asked) == (ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER)
+    answer = judged(process(LISTENER, pool, replace(IDLE, tid=9, idle_s=39.8), traffic=asked))
+    assert (answer.why, answer.culprits) == (Why.UNANSWERED, (9, 2))
+    begun = Traffic(ports=(80,), begun=1)
+    assert said(LISTENER, IDLE, traffic=begun) == (ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER)
 
 
 def test_a_call_that_waits_while_nothing_computes_is_blocked() -> None:
@@ -163,6 +192,7 @@ def test_who_asks_for_the_gil_all_the_time_while_nothing_computes_never_gets_it(
     computing = ThreadFacts(tid=4, on_cpu=0.9, sleeps=0)
     assert said(LISTENER, taker, computing)[1] is Why.COMPUTES
     assert said(LISTENER, replace(taker, runs=3))[0] is ProcessState.IDLE
+    assert said(taker, all_wait=True) == (ProcessState.BLOCKED, Why.ALL_WAIT)
 
 
 @pytest.mark.parametrize(
