@@ -27,7 +27,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if state == "unanswered":
             threading.Event().wait()
         if state == "timed":
-            with threading.Condition() as condition:
+            condition = threading.Condition()
+            with condition:
                 condition.wait(90)
         if state == "crossed":
             mine, other = locks if next(asked) % 2 else locks[::-1]

@@ -95,9 +95,11 @@ def _attached(pid: int, looks: Sequence[Snapshot], rhythms: Rhythms, before: _Mo
     files = mapped.mapped_files(shared)
     arguments = text_of(Path(f"{shared}/cmdline")).rstrip("\0").split("\0")
     alive = [tid for tid, thread in last.threads.items() if thread.state not in "ZX"]
-    slept_s = _slept_s(pid, alive, now.at_s)
+    idle_s = _slept_s(pid, alive, now.at_s)
     threads = tuple(
-        _thread(use, looks, before, now, span_s, slept_s) for tid, use in window.threads.items() if tid in alive
+        replace(_thread(use, looks, before, now, span_s), idle_s=idle_s.get(tid))
+        for tid, use in window.threads.items()
+        if tid in alive
     )
     status = _status(root)
     return Attached(
@@ -232,7 +234,7 @@ def _tids(pid: int) -> list[int]:
 
 
 def _slept_s(pid: int, tids: Sequence[int], at_s: float) -> dict[int, float]:
-    """Return for how long each thread had not run at a time of the monotonic clock; without those where the kernel or the CPUs allowed hide it.
+    """Return for how long each thread had not run at a time of the monotonic clock, where that can be known.
 
     The scheduler notes it by a clock of each CPU, which may be seconds from that of another: this thread asks on each.
     """
@@ -259,14 +261,7 @@ def _last_ran(folder: str) -> float | None:
     return float(found[1]) / 1000 if found is not None else None
 
 
-def _thread(
-    use: ThreadUse,
-    looks: Sequence[Snapshot],
-    before: _Moment,
-    now: _Moment,
-    span_s: float,
-    slept_s: Mapping[int, float],
-) -> ThreadFacts:
+def _thread(use: ThreadUse, looks: Sequence[Snapshot], before: _Moment, now: _Moment, span_s: float) -> ThreadFacts:
     seen = [look.threads[use.tid] for look in looks if use.tid in look.threads]
     sleeps = (before.sleeps.get(use.tid), now.sleeps.get(use.tid))
     lock = now.locks.get(use.tid)
@@ -283,7 +278,6 @@ def _thread(
         in_disk=sum(sample.state == "D" for sample in seen) / len(seen),
         upstream=use.tid in before.upstream and use.tid in now.upstream and use.runs == 0,
         limited=use.tid in now.watches and now.watches[use.tid].limited,
-        idle_s=slept_s.get(use.tid),
         lock=lock if lock is not None and lock == before.locks.get(use.tid) and use.runs == 0 else None,
     )
 

@@ -24,7 +24,7 @@ def is_python(files: Sequence[str]) -> bool:
     return any(re.search(r"/(libpython|python)\d?[^/]*$", file) for file in files)
 
 
-def with_stacks(process: Attached, *, may_stop_long: bool) -> Attached:
+def with_stacks(process: Attached, *, may_stop_long: bool, gdb: bool) -> Attached:
     """Return the process with stacks of its threads, taken by what is installed, the shortest stop first."""
     shared = living(f"/proc/{process.pid}", [thread.tid for thread in process.threads])
     python = is_python(mapped.mapped_files(shared))
@@ -33,7 +33,7 @@ def with_stacks(process: Attached, *, may_stop_long: bool) -> Attached:
     alive = int(Path(shared).name)  # debuggers find nothing by a main thread that has ended
     with tempfile.TemporaryDirectory(prefix="attach-") as folder:
         seen = look_from_outside(
-            alive, Path(folder), python=python, may_stop=not uninterruptible, may_stop_long=may_stop_long
+            alive, Path(folder), python=python, may_stop=not uninterruptible, may_stop_long=may_stop_long, gdb=gdb
         )
     remarks = (*process.remarks, *([UNINTERRUPTIBLE] if uninterruptible else []))
     return _explained(replace(process, remarks=remarks), seen, shared)
