@@ -102,7 +102,6 @@ class ThreadFacts:
         in_disk: share of looks in state D.
         upstream: it waits for a socket that no client of this process has connected to.
         limited: its wait for descriptors has a time limit.
-        idle_s: since it last ran; None: the kernel does not say.
         stack_wait: what its innermost frames wait for, empty without a stack.
         phase: in the server's life, by its stack: ``"load"``, ``"compile"``, ...; empty where it does not say.
     """
@@ -119,7 +118,6 @@ class ThreadFacts:
     in_disk: float = 0.0
     upstream: bool = False
     limited: bool = False
-    idle_s: float | None = None
     lock: Lock | None = None
     stack: ThreadStack | None = None
     stack_wait: str = ""
@@ -139,7 +137,7 @@ class Traffic:
         ports: on which it listens.
         waiting: connections that have waited to be accepted since before the window.
         unanswered: incoming connections whose last bytes came before the window and were never answered.
-        oldest_s: for how long the oldest of these has waited; ``asked_s``: each, where that is known.
+        oldest_s: for how long the oldest of these has waited.
         looped: how many of these an event loop watches that has read all of them: maybe half a request.
         begun: as ``unanswered``, but a thread waits to read more from it.
         maybe: others where the client sent last, right after an answer: a request, or what HTTP/2 says after one.
@@ -152,7 +150,6 @@ class Traffic:
     waiting: int = 0
     unanswered: int = 0
     oldest_s: float = 0.0
-    asked_s: tuple[float, ...] = ()
     looped: int = 0
     begun: int = 0
     maybe: int = 0

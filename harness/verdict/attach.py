@@ -1,9 +1,11 @@
 """What a running process comes to, by what was seen of it over a window; pure. The first rule that holds says it."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from harness.checks.hang import waits
+from harness.checks.hang.stack_formats import PYTHON
 from harness.checks.hang.stack_words import Wait
 from harness.core.attach import HUNG, Attached, Attachment, Lock, LockKind, ProcessState, ThreadFacts, Why
 
@@ -36,8 +38,11 @@ REQUESTS = frozenset({waits.NETWORK, waits.EVENT, waits.SOME_SOCKET})
 CHILD = frozenset({waits.PROCESS, waits.PIPE, waits.FILE_LOCK})
 # Who waits for the GIL looks 200 times in a second.
 LOOKS_FOR_GIL_PER_S = 50
-# Who took a request went to sleep this soon after it had come, as far as the clocks of TCP and scheduler agree.
-TAKEN_S, CLOCKS_S = 1.0, 0.03
+# Pools to which event loops of Python give what blocks; there, in a queue or in C such a thread waits for work.
+POOL_FILE = re.compile(r"(^|/)(concurrent/futures/thread|anyio/_backends/\w+)\.py$")
+IDLE_FILE = re.compile(rf"(^|/)queue\.py$|{POOL_FILE.pattern}")
+IDLE_FUNCTION = re.compile(r"SimpleQueue_get")
+PLUMBING_FILE = re.compile(r"(^|/)threading\.py$")
 IN_A_CALL = ("call", "compile", "load", "capture")
 MOST_LINKS = 100
 
@@ -289,23 +294,29 @@ def _asked_for_nothing(process: Attached) -> _Finding | None:
 def _takers(process: Attached, waiting: Sequence[ThreadFacts]) -> Sequence[ThreadFacts]:
     """Return those of the threads in a wait without end that have a request in hand; empty: none surely has.
 
-    Who went to sleep right after a request had come has it, unless one whose wait ends by itself did so too. Otherwise
-    any may have one that no event loop watches; one that a loop does watch may have come by half.
+    Any may have one that no event loop watches. One that a loop does watch may have come by half: a worker of the
+    loop's pool has it that is inside of its work. None has where another wait may end by itself.
     """
     traffic = process.traffic
-    if traffic is None:
+    if traffic is None or any(_may_go_on(thread, process) for thread in process.threads):
         return ()
-    ending = [thread for thread in process.threads if _may_go_on(thread, process)]
-    for age_s in traffic.asked_s:
-        takers = [thread for thread in waiting if _took(thread, age_s)]
-        if takers and not any(_took(thread, age_s) for thread in ending):
-            return takers
-    surely = traffic.unanswered - traffic.looped + traffic.waiting
-    return waiting if surely and not ending else ()
+    surely = traffic.unanswered - traffic.looped + traffic.waiting > 0
+    takers = [thread for thread in waiting if surely or _works_for_a_loop(thread)]
+    return sorted(takers, key=_is_idle)
 
 
-def _took(thread: ThreadFacts, age_s: float) -> bool:
-    return thread.idle_s is not None and age_s - TAKEN_S <= thread.idle_s <= age_s + CLOCKS_S
+def _is_idle(thread: ThreadFacts) -> bool:
+    """Whether its frames are known as a wait for work."""
+    frames = thread.stack.frames if thread.stack is not None else ()
+    files = [frame.file for frame in frames if frame.language == PYTHON and not PLUMBING_FILE.search(frame.file)]
+    return any(IDLE_FILE.search(file) for file in files[:1]) or any(
+        IDLE_FUNCTION.search(one.function) for one in frames
+    )
+
+
+def _works_for_a_loop(thread: ThreadFacts) -> bool:
+    files = [frame.file for frame in thread.stack.frames] if thread.stack is not None else []
+    return any(map(POOL_FILE.search, files)) and not _is_idle(thread)
 
 
 def _may_go_on(thread: ThreadFacts, process: Attached) -> bool:

@@ -33,7 +33,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if state == "crossed":
             mine, other = locks if next(asked) % 2 else locks[::-1]
             with mine:
-                time.sleep(1)  # until the other has its own
+                time.sleep(0.8)  # until the other has its own
                 with other:
                     pass
         end = time.perf_counter() + 0.004

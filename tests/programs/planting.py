@@ -98,6 +98,8 @@ def planted(programs: Programs, language: str, state: str, folder: Path) -> Iter
             ending.enter_context(loaded(port, connections=3))
         for _ in range(2 if state == "crossed" else state in ASKED):
             ending.enter_context(_asked_once(port, ASKED[state], pushed=state == "push"))
+        if state == "crossed":
+            time.sleep(0.5)  # each has its own lock by now, and wants the other
         if state in ("busy", "storm", "starved", "load"):
             time.sleep(0.3)
         pid = int(said[0]) if state == "zombie" else process.pid

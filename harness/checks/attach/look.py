@@ -1,9 +1,7 @@
 """Looks at one process for some seconds, without rights that it does not have, and returns what it saw."""
 
 import contextlib
-import os
 import platform
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,16 +32,14 @@ EVERY_S: Final = 0.1
 # A look costs 50 us for each thread; of a process with thousands fewer are taken.
 MOST_OF_A_CORE: Final = 0.2
 MOST_COMMAND: Final = 200
-# Fields of stat: the kernel's flags, where the stack begins, and the CPU that it ran on last.
-_FLAGS, _STACK, _CPU = 6, 25, 36
-_RAN: Final = re.compile(r"^se\.exec_start\s*:\s*([\d.]+)", re.MULTILINE)
+# Fields of stat: the kernel's flags, and where the stack begins.
+_FLAGS, _STACK = 6, 25
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Moment:
     """What is compared between the begin and the end of the window."""
 
-    at_s: float
     sleeps: Mapping[int, int]
     locks: Mapping[int, Lock]
     watches: Mapping[int, waits.Watch]
@@ -95,12 +91,7 @@ def _attached(pid: int, looks: Sequence[Snapshot], rhythms: Rhythms, before: _Mo
     files = mapped.mapped_files(shared)
     arguments = text_of(Path(f"{shared}/cmdline")).rstrip("\0").split("\0")
     alive = [tid for tid, thread in last.threads.items() if thread.state not in "ZX"]
-    idle_s = _slept_s(pid, alive, now.at_s)
-    threads = tuple(
-        replace(_thread(use, looks, before, now, span_s), idle_s=idle_s.get(tid))
-        for tid, use in window.threads.items()
-        if tid in alive
-    )
+    threads = tuple(_thread(use, looks, before, now, span_s) for tid, use in window.threads.items() if tid in alive)
     status = _status(root)
     return Attached(
         pid=pid,
@@ -169,7 +160,7 @@ def _prefork_parent(parent: int, folder: str) -> int:
 
 def _moment(pid: int, look: Snapshot, sampler: Sampler) -> _Moment:
     shared = living(f"/proc/{pid}", look.threads)
-    connections, at_s = sockets.connections_of(shared, sockets.inodes_of(shared)), time.monotonic()
+    connections = sockets.connections_of(shared, sockets.inodes_of(shared))
     around = sampler.surroundings()
     watches = {
         tid: waits.watch(platform.machine(), text_of(Path(f"/proc/{pid}/task/{tid}/syscall")), around)
@@ -178,7 +169,6 @@ def _moment(pid: int, look: Snapshot, sampler: Sampler) -> _Moment:
     }
     inodes = {tid: [sockets.inode_of(f"{shared}/fd/{fd}") for fd in one.descriptors] for tid, one in watches.items()}
     return _Moment(
-        at_s=at_s,
         sleeps=_sleeps(pid, look.threads),
         locks=_locks(pid, shared, [tid for tid, thread in look.threads.items() if thread.state == "S"]),
         watches=watches,
@@ -231,34 +221,6 @@ def _tids(pid: int) -> list[int]:
     with contextlib.suppress(OSError):
         return numbers_in(f"/proc/{pid}/task")
     return []
-
-
-def _slept_s(pid: int, tids: Sequence[int], at_s: float) -> dict[int, float]:
-    """Return for how long each thread had not run at a time of the monotonic clock, where that can be known.
-
-    The scheduler notes it by a clock of each CPU, which may be seconds from that of another: this thread asks on each.
-    """
-    ran = {tid: (_stat(f"/proc/{pid}/task/{tid}", _CPU), _last_ran(f"/proc/{pid}/task/{tid}")) for tid in tids}
-    allowed, now = os.sched_getaffinity(0), {}
-    try:
-        for cpu in allowed.intersection(cpu for cpu, _ in ran.values()):
-            with contextlib.suppress(OSError):
-                os.sched_setaffinity(0, {cpu})
-                time.sleep(0.001)  # then its clock is read anew
-                now[cpu] = _last_ran("/proc/thread-self"), time.monotonic()
-    finally:
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(0, allowed)
-    return {
-        tid: max(clock[0] + at_s - clock[1] - last, 0.0)
-        for tid, (cpu, last) in ran.items()
-        if last is not None and (clock := now.get(cpu)) is not None and clock[0] is not None
-    }
-
-
-def _last_ran(folder: str) -> float | None:
-    found = _RAN.search(text_of(Path(f"{folder}/sched")))
-    return float(found[1]) / 1000 if found is not None else None
 
 
 def _thread(use: ThreadUse, looks: Sequence[Snapshot], before: _Moment, now: _Moment, span_s: float) -> ThreadFacts:

@@ -172,7 +172,6 @@ def traffic_of(
         waiting=sum(min(one.queue, _queued(before, one)) for one in now.values() if one.state == LISTEN),
         unanswered=len(unanswered) + len(unread),
         oldest_s=max((one.received_ms for one in unanswered), default=0) / 1000,
-        asked_s=tuple(one.received_ms / 1000 for one in unanswered),
         looped=sum(not one.queue and one.inode in looped for one in unanswered),
         begun=len(asked) - len(unanswered),
         maybe=len(maybe),

@@ -156,25 +156,30 @@ def test_requests_without_an_answer_are_blocked_where_nothing_computes() -> None
     ],
 )
 def test_a_request_that_may_be_in_a_wait_with_a_limit_is_not_blocked(ending: ThreadFacts) -> None:
-    asked = Traffic(ports=(80,), unanswered=1, oldest_s=40, asked_s=(40.0,))
+    asked = Traffic(ports=(80,), unanswered=1, oldest_s=40)
     assert said(LISTENER, IDLE, ending, traffic=asked) == (ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER)
-    took = replace(ending, idle_s=39.9)
-    also = replace(IDLE, idle_s=39.9)
-    assert said(LISTENER, also, took, traffic=asked) == (ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER)
-    beside = replace(ending, idle_s=1.0)  # a heartbeat, while another has had the request since it came
-    assert said(LISTENER, also, beside, traffic=asked) == (ProcessState.BLOCKED, Why.UNANSWERED)
     assert said(LISTENER, replace(ending, waits=frozenset({waits.TIMED_LOCK}), runs=3), all_wait=True)[0] is not (
         ProcessState.BLOCKED
     )
 
 
-def test_half_a_request_is_not_blocked_but_a_worker_that_took_a_whole_one_is() -> None:
-    asked = Traffic(ports=(80,), unanswered=1, oldest_s=40, asked_s=(40.0,), looped=1)
-    pool = replace(IDLE, idle_s=300.0)
-    assert said(LISTENER, IDLE, traffic=asked) == (ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER)
-    assert said(LISTENER, pool, traffic=asked) == (ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER)
-    answer = judged(process(LISTENER, pool, replace(IDLE, tid=9, idle_s=39.8), traffic=asked))
-    assert (answer.why, answer.culprits) == (Why.UNANSWERED, (9, 2))
+def in_python(tid: int, *places: str) -> ThreadFacts:
+    frames = [Frame(function="run", file=place, line=7, language="python") for place in places]
+    stack = ThreadStack(tid=tid, frames=(Frame(function="sem_wait"), *frames))
+    return ThreadFacts(tid=tid, waits=frozenset({waits.LOCK}), runs=0, stack=stack)
+
+
+def test_half_a_request_is_not_blocked_but_a_worker_that_has_a_whole_one_is() -> None:
+    asked = Traffic(ports=(80,), unanswered=1, oldest_s=40, looped=1)
+    library = "/usr/lib/python3.11"
+    futures = in_python(6, f"{library}/concurrent/futures/thread.py", f"{library}/threading.py")
+    queued = in_python(7, f"{library}/threading.py", f"{library}/queue.py", "/srv/pool.py")
+    assert said(LISTENER, IDLE, futures, queued, traffic=asked) == (ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER)
+    batcher = in_python(8, f"{library}/threading.py", "/srv/batcher.py", f"{library}/threading.py")
+    assert said(LISTENER, batcher, traffic=asked) == (ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER)
+    stuck = in_python(9, f"{library}/threading.py", "/srv/model.py", f"{library}/concurrent/futures/thread.py")
+    answer = judged(process(LISTENER, futures, stuck, traffic=asked))
+    assert (answer.why, answer.culprits) == (Why.UNANSWERED, (9, 6))
     begun = Traffic(ports=(80,), begun=1)
     assert said(LISTENER, IDLE, traffic=begun) == (ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER)
 

@@ -59,6 +59,8 @@ ONLY = {
 }
 # Where an eu-stack is needed: by /proc alone these look like something else, which is said.
 NEEDS_STACKS = {"exit"}
+# What an idle worker of a loop's pool looks like, too.
+NEEDS_PYTHON_FRAMES = {"executor"}
 # Told by /proc alone, none of them a matter of how busy this machine is.
 QUICK = ("cycle", "ended", "stopped", "zombie", "all_wait", "served", "prefork")
 
@@ -106,6 +108,8 @@ CASES = [(language, state) for language in ("c++", "python") for state in (*STAT
 def test_a_planted_state_is_named(programs: Programs, language: str, state: str, tmp_path: Path) -> None:
     if state in NEEDS_STACKS and shutil.which("eu-stack") is None:
         pytest.skip("needs eu-stack")
+    if state in NEEDS_PYTHON_FRAMES and shutil.which("py-spy") is None:
+        pytest.skip("needs py-spy")
     with planted(programs, language, state, tmp_path) as process:
         answer = seen(process)
     if state != "starved":
@@ -123,6 +127,8 @@ def test_a_planted_state_is_named(programs: Programs, language: str, state: str,
 @pytest.mark.slow
 @pytest.mark.parametrize("state", [*HEALTHY_THOUGH_ASKED, *STUCK_THOUGH_IN_A_LOOP])
 def test_a_probe_restarts_no_server_that_waits_for_its_client(programs: Programs, state: str, tmp_path: Path) -> None:
+    if state in NEEDS_PYTHON_FRAMES and shutil.which("py-spy") is None:
+        pytest.skip("needs py-spy")
     with planted(programs, "python", state, tmp_path) as process:
         answer = probe(asked_for(pid=str(process.pid)), 2.0)
     assert hung(answer) == (state in STUCK_THOUGH_IN_A_LOOP), answer.processes[0]
