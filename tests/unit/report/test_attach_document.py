@@ -3,16 +3,17 @@
 from dataclasses import replace
 
 from harness.apps.attach.attach import _pools
-from harness.core.attach import Attachment, Lock, LockKind, ProcessState, ThreadFacts, Traffic, Why
+from harness.core.attach import Attached, Attachment, Lock, LockKind, ProcessState, ThreadFacts, Traffic, Why
 from harness.core.hang import Frame, ThreadStack
+from harness.report.document import Fact
 from harness.report.documents.attach import attach_document
 from tests.unit.builders.attached import BLOCKED, IDLE
 
 
-def facts(process: object) -> dict[str, str]:
-    document = attach_document(Attachment(asked="it", processes=(process,)))  # type: ignore[arg-type]
+def facts(process: Attached) -> dict[str, str]:
+    document = attach_document(Attachment(asked="it", processes=(process,)))
     blocks = [block for part in document.parts for block in part.blocks]
-    return {block.label: block.text for block in blocks if hasattr(block, "label")}
+    return {block.label: block.text for block in blocks if isinstance(block, Fact)}
 
 
 def _waiting(tid: int, line: int, owner: int) -> ThreadFacts:
