@@ -40,7 +40,7 @@ class Why(StrEnum):
     KNOWN = "stacks of a known hang"
     IN_A_CALL = "a call waits and nothing computes"
     UNANSWERED = "requests without an answer"
-    OPEN = "an open request, and nothing computes"
+    CLIENT_OR_TIMER = "for its client or a timer"
     ENDED = "ended, not waited for"
     SIGNAL = "by a signal"
     TRACED = "by a tracer"
@@ -101,6 +101,7 @@ class ThreadFacts:
         waits_for: what it usually waited for, as in ``checks/hang/waits.py``; ``waits``: everything that it waited for.
         in_disk: share of looks in state D.
         upstream: it waits for a socket that no client of this process has connected to.
+        limited: its wait for descriptors has a time limit.
         stack_wait: what its innermost frames wait for, empty without a stack.
         phase: in the server's life, by its stack: ``"load"``, ``"compile"``, ...; empty where it does not say.
     """
@@ -116,6 +117,7 @@ class ThreadFacts:
     waits: frozenset[str] = frozenset()
     in_disk: float = 0.0
     upstream: bool = False
+    limited: bool = False
     lock: Lock | None = None
     stack: ThreadStack | None = None
     stack_wait: str = ""
@@ -136,6 +138,8 @@ class Traffic:
         waiting: connections that have waited to be accepted since before the window.
         unanswered: incoming connections whose last bytes came before the window and were never answered.
         oldest_s: for how long the oldest of these has waited.
+        looped: how many of these an event loop watches that has read all of them: maybe half a request.
+        begun: as ``unanswered``, but a thread waits to read more from it.
         maybe: others where the client sent last, right after an answer: a request, or what HTTP/2 says after one.
         upstream: where it has asked something itself before the window, and has received nothing since.
         moved_bytes: received and sent in the window; None: cannot be seen.
@@ -146,6 +150,8 @@ class Traffic:
     waiting: int = 0
     unanswered: int = 0
     oldest_s: float = 0.0
+    looped: int = 0
+    begun: int = 0
     maybe: int = 0
     upstream: tuple[str, ...] = ()
     moved_bytes: int | None = None

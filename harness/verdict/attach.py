@@ -1,9 +1,11 @@
 """What a running process comes to, by what was seen of it over a window; pure. The first rule that holds says it."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from harness.checks.hang import waits
+from harness.checks.hang.stack_formats import PYTHON
 from harness.checks.hang.stack_words import Wait
 from harness.core.attach import HUNG, Attached, Attachment, Lock, LockKind, ProcessState, ThreadFacts, Why
 
@@ -36,8 +38,11 @@ REQUESTS = frozenset({waits.NETWORK, waits.EVENT, waits.SOME_SOCKET})
 CHILD = frozenset({waits.PROCESS, waits.PIPE, waits.FILE_LOCK})
 # Who waits for the GIL looks 200 times in a second.
 LOOKS_FOR_GIL_PER_S = 50
-# Who sleeps on purpose before it answers does so for less.
-LONG_S = 10.0
+# Pools to which event loops of Python give what blocks; there, in a queue or in C such a thread waits for work.
+POOL_FILE = re.compile(r"(^|/)(concurrent/futures/thread|anyio/_backends/\w+)\.py$")
+IDLE_FILE = re.compile(rf"(^|/)queue\.py$|{POOL_FILE.pattern}")
+IDLE_FUNCTION = re.compile(r"SimpleQueue_get")
+PLUMBING_FILE = re.compile(r"(^|/)threading\.py$")
 IN_A_CALL = ("call", "compile", "load", "capture")
 MOST_LINKS = 100
 
@@ -131,7 +136,7 @@ def _locked(process: Attached) -> _Finding | None:
         if end is not None and end.tid not in held and end.on_cpu < STANDS and end.waits:
             candidates.append((chain, end))
     for chain, end in candidates:
-        if end.waits <= waits.INSIDE and end.runs == 0 and held[chain[-2]].kind is not LockKind.THREAD_END:
+        if end.waits <= waits.UNTIMED and end.runs == 0 and held[chain[-2]].kind is not LockKind.THREAD_END:
             return _Finding(ProcessState.BLOCKED, Why.OWNER_WAITS, chain)
     return None
 
@@ -222,7 +227,7 @@ def _asked(process: Attached) -> int:
 
 
 def _all_wait(process: Attached) -> _Finding | None:
-    if not process.all_wait:
+    if not process.all_wait or any(_may_go_on(thread, process) for thread in process.threads):
         return None
     at_work = [thread for thread in process.threads if thread.lock is not None or thread.phase in IN_A_CALL]
     return _Finding(ProcessState.BLOCKED, Why.ALL_WAIT, _tids(at_work or process.threads))
@@ -253,7 +258,7 @@ def _in_a_call(process: Attached) -> _Finding | None:
     called = [thread for thread in process.threads if thread.phase in IN_A_CALL]
     stands = called and all(
         thread.runs == 0
-        and thread.waits <= waits.INSIDE
+        and thread.waits <= waits.UNTIMED
         and thread.waits
         and thread.stack
         and thread.stack.moved is False
@@ -268,7 +273,8 @@ def _in_a_call(process: Attached) -> _Finding | None:
 
 def _asked_for_nothing(process: Attached) -> _Finding | None:
     """Say what requests wait for while nothing computes: its own requests to others, else it is blocked."""
-    if not _asked(process) or not _quiet(process):
+    begun = process.traffic.begun if process.traffic is not None else 0
+    if not (_asked(process) or begun) or not _quiet(process):
         return None
     upstream = [thread for thread in process.threads if thread.upstream]
     if upstream or (process.traffic is not None and process.traffic.upstream):
@@ -276,11 +282,48 @@ def _asked_for_nothing(process: Attached) -> _Finding | None:
     children = [thread for thread in process.threads if thread.waits & CHILD]
     if children:
         return _Finding(ProcessState.OUTSIDE, Why.CHILD, _tids(children))
-    waiting = [thread for thread in process.threads if thread.waits and thread.waits <= waits.INSIDE]
-    sleeps = any(waits.TIMER in thread.waits for thread in process.threads)  # maybe to answer later
-    if sleeps and process.traffic is not None and process.traffic.oldest_s < LONG_S:
-        return _Finding(ProcessState.UNKNOWN, Why.OPEN, _tids(waiting))
-    return _Finding(ProcessState.BLOCKED, Why.UNANSWERED, _tids(waiting))
+    waiting = [
+        thread for thread in process.threads if thread.waits and thread.waits <= waits.UNTIMED and not thread.runs
+    ]
+    if takers := _takers(process, waiting):
+        rest = (thread for thread in waiting if thread not in takers)
+        return _Finding(ProcessState.BLOCKED, Why.UNANSWERED, _tids([*takers, *rest]))
+    return _Finding(ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER, _tids(waiting))
+
+
+def _takers(process: Attached, waiting: Sequence[ThreadFacts]) -> Sequence[ThreadFacts]:
+    """Return those of the threads in a wait without end that have a request in hand; empty: none surely has.
+
+    Any may have one that no event loop watches. One that a loop does watch may have come by half: a worker of the
+    loop's pool has it that is inside of its work. None has where another wait may end by itself.
+    """
+    traffic = process.traffic
+    if traffic is None or any(_may_go_on(thread, process) for thread in process.threads):
+        return ()
+    surely = traffic.unanswered - traffic.looped + traffic.waiting > 0
+    takers = [thread for thread in waiting if surely or _works_for_a_loop(thread)]
+    return sorted(takers, key=_is_idle)
+
+
+def _is_idle(thread: ThreadFacts) -> bool:
+    """Whether its frames are known as a wait for work."""
+    frames = thread.stack.frames if thread.stack is not None else ()
+    files = [frame.file for frame in frames if frame.language == PYTHON and not PLUMBING_FILE.search(frame.file)]
+    return any(IDLE_FILE.search(file) for file in files[:1]) or any(
+        IDLE_FUNCTION.search(one.function) for one in frames
+    )
+
+
+def _works_for_a_loop(thread: ThreadFacts) -> bool:
+    files = [frame.file for frame in thread.stack.frames] if thread.stack is not None else []
+    return any(map(POOL_FILE.search, files)) and not _is_idle(thread)
+
+
+def _may_go_on(thread: ThreadFacts, process: Attached) -> bool:
+    """Whether what a thread waits for ends at some time by itself; who only looks for the GIL does not count."""
+    if waits.TIMED_LOCK in thread.waits:
+        return (thread.runs or 0) < LOOKS_FOR_GIL_PER_S * process.window_s
+    return waits.TIMER in thread.waits or (thread.limited and not thread.runs)
 
 
 def _listens(process: Attached) -> _Finding | None:

@@ -3,9 +3,11 @@
 ``LIBRARY``: planted_states.cpp as a shared object. It prints "ready" once it is in the state.
 """
 
+import asyncio
 import atexit
 import ctypes
 import http.server
+import itertools
 import os
 import queue
 import socket
@@ -24,6 +26,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:  # noqa: N802  the name that http.server calls
         if state == "unanswered":
             threading.Event().wait()
+        if state == "timed":
+            condition = threading.Condition()
+            with condition:
+                condition.wait(90)
+        if state == "crossed":
+            mine, other = locks if next(asked) % 2 else locks[::-1]
+            with mine:
+                time.sleep(0.8)  # until the other has its own
+                with other:
+                    pass
         end = time.perf_counter() + 0.004
         while time.perf_counter() < end:
             sum(range(200))
@@ -66,11 +78,34 @@ def write_for_ever() -> None:
         os.fsync(file)
 
 
+async def serve_in_a_loop() -> None:
+    """Serve as asyncio servers do, with a pool that has worked and is idle."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if state == "push":
+            writer.write(b"hello\r\n\r\n")
+            await reader.read()
+        await reader.readuntil(b"\r\n\r\n")
+        if state == "long_poll":
+            await asyncio.sleep(120)
+        elif state == "executor":
+            await asyncio.get_running_loop().run_in_executor(None, lock_twice)
+
+    await asyncio.gather(*(asyncio.to_thread(time.sleep, 0.05) for _ in range(3)))
+    async with await asyncio.start_server(handle, "127.0.0.1", port) as listening:
+        await asyncio.sleep(0.1)
+        ready()
+        await listening.serve_forever()
+
+
 def loop_in_python() -> None:
     while True:
         pass
 
 
+if state in ("half_request", "long_poll", "push", "executor"):
+    asyncio.run(serve_in_a_loop())
+locks, asked = (threading.Lock(), threading.Lock()), itertools.count()
 server = serve()
 if state == "mutex":
     thread(free.hold_and_wait)

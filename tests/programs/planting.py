@@ -18,6 +18,12 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE / "planted_states.cpp"
 READY_S = 20.0
+# State -> what a client sends, and then waits for an answer.
+WHOLE, HALF = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", b"POST / HTTP/1.1\r\nContent-Le"
+ASKED = {
+    **dict.fromkeys(("long_poll", "timed", "push", "executor", "crossed"), WHOLE),
+    **dict.fromkeys(("half_request", "half_threaded"), HALF),
+}
 
 
 class Programs:
@@ -60,7 +66,7 @@ def free_port() -> int:
 def planted(programs: Programs, language: str, state: str, folder: Path) -> Iterator[Planted]:
     """Run a process in that state; it and all that it has started are ended afterwards, by their ids."""
     port = free_port()
-    base = {"stopped": "served", "starved": "busy", "load": "served"}.get(state, state)
+    base = {"stopped": "served", "starved": "busy", "load": "served", "half_threaded": "served"}.get(state, state)
     if language == "c++":
         words = [str(programs.executable), base, str(port)]
     else:
@@ -90,6 +96,10 @@ def planted(programs: Programs, language: str, state: str, folder: Path) -> Iter
             ending.enter_context(loaded(port))
         elif state == "unanswered":
             ending.enter_context(loaded(port, connections=3))
+        for _ in range(2 if state == "crossed" else state in ASKED):
+            ending.enter_context(_asked_once(port, ASKED[state], pushed=state == "push"))
+        if state == "crossed":
+            time.sleep(0.5)  # each has its own lock by now, and wants the other
         if state in ("busy", "storm", "starved", "load"):
             time.sleep(0.3)
         pid = int(said[0]) if state == "zombie" else process.pid
@@ -117,6 +127,17 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 def _end_one(process: "subprocess.Popen[bytes]") -> None:
     process.kill()
     process.wait()
+
+
+@contextlib.contextmanager
+def _asked_once(port: int, words: bytes, *, pushed: bool) -> Iterator[None]:
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+        if pushed:  # speak long after what the server has sent, as a client of a WebSocket
+            client.recv(100)
+            time.sleep(1.2)
+        client.sendall(words)
+        time.sleep(0.5)
+        yield
 
 
 @contextlib.contextmanager

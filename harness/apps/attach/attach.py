@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,8 +12,11 @@ from harness.apps.attach.find import Asked
 from harness.apps.attach.probe import seen
 from harness.checks.attach.cures import explained, groups_of
 from harness.checks.attach.look import may_trace
+from harness.checks.attach.rights import why_not
 from harness.checks.attach.stacks import with_stacks
+from harness.checks.hang.stack_words import short
 from harness.core.attach import Attached, Attachment, ProcessState
+from harness.machine.files import text_of
 from harness.project import Project, own_command
 from harness.verdict.attach import HEALTHY, judged, worst_first
 
@@ -25,10 +29,9 @@ NICE = -10
 # The load for each CPU from which on this command would wait for its turn longer than it works.
 CROWDED = 4
 WITHOUT_STACKS = (ProcessState.STOPPED, ProcessState.ZOMBIE)
-RIGHTS = (
-    "this user may not trace the process: who holds what cannot be told. Run it as root (sudo), in the container with"
-    " --cap-add SYS_PTRACE, or beside it: kubectl debug POD --target CONTAINER --profile=sysadmin"
-)
+# It narrows the pools itself.
+OWN_POOLS = "small_pools"
+INTER_OP = re.compile(r"ThreadPool::main_loop$")
 
 
 @contextlib.contextmanager
@@ -44,10 +47,11 @@ def _ahead() -> Iterator[None]:
             os.setpriority(os.PRIO_PROCESS, 0, usual)
 
 
-def attach(project: Project, asked: Asked, *, window_s: float, may_stop: bool = True) -> Attachment:
+def attach(project: Project, asked: Asked, *, window_s: float, may_stop: bool = True, gdb: bool = False) -> Attachment:
     """Return what the processes do; about ``window_s`` and 1 s for stacks.
 
-    ``may_stop``: whether debuggers may stop them, for 0.3 s at most where they are healthy.
+    ``may_stop``: whether debuggers may stop them, for 0.3 s at most where they are healthy; ``gdb``: that too, for
+    many seconds.
 
     Raises:
         ConfigError: none of them is there any more, or the window is no time.
@@ -60,21 +64,21 @@ def attach(project: Project, asked: Asked, *, window_s: float, may_stop: bool = 
     if may_stop:
         project.progress.stage("take stacks")
         with _ahead():
-            looked_into = [_looked_into(process) for process in processes[:MOST_STACKS]]
+            looked_into = [_looked_into(process, gdb=gdb) for process in processes[:MOST_STACKS]]
         processes = worst_first([*looked_into, *processes[MOST_STACKS:]])
     project.progress.finish()
     processes = tuple(_finished(project, process) for process in processes)
     return Attachment(asked=asked.words, processes=processes, wall_s=time.monotonic() - begin)
 
 
-def _looked_into(process: Attached) -> Attached:
+def _looked_into(process: Attached, *, gdb: bool) -> Attached:
     if process.state in WITHOUT_STACKS or not process.threads:
         return process
-    return judged(explained(with_stacks(process, may_stop_long=process.state not in HEALTHY)))
+    return judged(explained(with_stacks(process, may_stop_long=process.state not in HEALTHY, gdb=gdb)))
 
 
 def _finished(project: Project, process: Attached) -> Attached:
-    remarks = process.remarks if may_trace(process) else (RIGHTS,)
+    remarks = process.remarks if may_trace(process) else (why_not(process),)
     finished = replace(process, groups=groups_of(process), remarks=remarks)
     makes_again = finished.scenario and finished.state in HAPPENS_AGAIN
     return replace(finished, again=_again(project, finished) if makes_again else "")
@@ -87,4 +91,20 @@ def _again(project: Project, process: Attached) -> str:
     artifacts = [word for file in known for word in ("--artifact", file)]
     releases = [library.version.partition("+")[0] for library in process.torch if library.version]
     new = ["--new", releases[0]] if releases else []
-    return own_command(project.folder, "compat", *artifacts, *new, "--scenario", process.scenario, "--latency", "off")
+    return own_command(
+        project.folder, "compat", *artifacts, *new, "--scenario", process.scenario, *_pools(process), "--latency", "off"
+    )
+
+
+def _pools(process: Attached) -> list[str]:
+    """Return the settings by which the gate has as many threads as the process has or, in a forked one, would have."""
+    if process.scenario == OWN_POOLS:
+        return []
+    variable = re.search(r"(?:^|\0)OMP_NUM_THREADS=(\d+)", text_of(Path(f"/proc/{process.pid}/environ")))
+    cpus = max(int(process.cpus), 1)
+    intra_op = max(2, cpus) if process.parent else min(len(process.threads), cpus)
+    intra_op = int(variable[1]) if variable is not None and int(variable[1]) else intra_op
+    stacks = [thread.stack for thread in process.threads if thread.stack is not None]
+    inter_op = sum(any(INTER_OP.search(short(frame.function)) for frame in stack.frames) for stack in stacks)
+    words = [f"serving.intra_op_threads={intra_op}", *([f"serving.inter_op_threads={inter_op}"] if inter_op else [])]
+    return [word for setting in words for word in ("--set", setting)]

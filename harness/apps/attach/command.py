@@ -1,6 +1,7 @@
 """``attach``: a process that runs already: does it hang, and what does it wait for."""
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--no-stop", dest="stop", action="store_false", help="take no stacks: the process does not stand still at all"
     )
+    command.add_argument(
+        "--gdb",
+        action="store_true",
+        help="take native stacks by gdb where eu-stack is not installed: the process stands still for up to 40 s",
+    )
     how = command.add_mutually_exclusive_group()
     how.add_argument("--probe", action="store_true", help="exit code 1 if it hangs, else 0; reads /proc only")
     how.add_argument(
@@ -64,7 +70,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    from harness.apps.attach.find import asked_for
+    from harness.apps.attach.find import Asked, asked_for
     from harness.core.errors import ConfigError
     from harness.report.formats import ATTACH
 
@@ -82,18 +88,35 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
         raise ConfigError(f"--window {parsed.window:g} is no such time", "name seconds from 0.5 to 600")
     if parsed.out is not None and parsed.watch is None:
         raise ConfigError("--out without --watch", "add --watch SECONDS, or send --format json to a file")
-    asked = asked_for(pid=parsed.pid, name=parsed.name, port=parsed.port, container=parsed.container)
+    if parsed.gdb and (parsed.probe or parsed.watch is not None or not parsed.stop):
+        raise ConfigError("--gdb with --probe, --watch or --no-stop", "name it alone: it stops the process for long")
+
+    def find() -> Asked:
+        return asked_for(pid=parsed.pid, name=parsed.name, port=parsed.port, container=parsed.container)
+
     if parsed.probe:
         from harness.apps.attach.probe import probe
+        from harness.checks.attach.look import may_trace
+        from harness.checks.attach.rights import why_not
 
-        attached = probe(asked, parsed.window)
+        attached = probe(find(), parsed.window)
+        for process in [process for process in attached.processes if not may_trace(process)][:1]:
+            print(f"warning: {why_not(process)}; this probe sees few hangs", file=sys.stderr)
     elif parsed.watch is not None:
         from harness.apps.attach.watch import watch
 
-        attached = watch(project, asked, parsed.watch, window_s=parsed.window, out=parsed.out, may_stop=parsed.stop)
+        attached = watch(
+            project,
+            find,
+            parsed.watch,
+            window_s=parsed.window,
+            out=parsed.out,
+            may_stop=parsed.stop,
+            comes_back=parsed.pid is None,
+        )
     else:
         from harness.apps.attach.attach import attach
 
-        attached = attach(project, asked, window_s=parsed.window, may_stop=parsed.stop)
+        attached = attach(project, find(), window_s=parsed.window, may_stop=parsed.stop, gdb=parsed.gdb)
     say(ATTACH.render(parsed.format, attached, shown()))
     return attached

@@ -19,6 +19,14 @@ _ID = re.compile(r"[0-9a-f]{4,64}")
 _CONTAINER = re.compile(r"[0-9a-f]{64}")
 
 
+# The kernel's PF_KTHREAD, the seventh field behind the name in stat.
+_KERNEL_THREAD = 0x00200000
+
+
+class NotThere(ConfigError):
+    """Raised when what was named does not run, or not yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """Processes, and how the user named them."""
@@ -33,7 +41,8 @@ def asked_for(
     """Return the processes that one of these means.
 
     Raises:
-        ConfigError: there is none, or too many.
+        NotThere: there is none.
+        ConfigError: there are too many, or nothing can be named so.
     """
     if pid is not None:
         return _process(pid)
@@ -55,10 +64,12 @@ def _process(word: str) -> Asked:
     if pid == os.getpid():
         raise ConfigError(f"process {pid} is this command itself", LIST_THEM)
     if not Path(f"/proc/{pid}").exists():
-        raise ConfigError(f"no process {pid} here", f"{LIST_THEM}; a container counts its processes anew")
+        raise NotThere(f"no process {pid} here", f"{LIST_THEM}; a container counts its processes anew")
     if text_of(Path(f"/proc/{pid}/status")).find(f"\nTgid:\t{pid}\n") < 0:
         leader = re.search(r"^Tgid:\t(\d+)", text_of(Path(f"/proc/{pid}/status")), re.MULTILINE)
         raise ConfigError(f"{pid} is a thread", f"name its process: {leader[1] if leader else LIST_THEM}")
+    if int(_stat(pid)[6]) & _KERNEL_THREAD:
+        raise ConfigError(f"process {pid} is a kernel thread: it has no stacks, locks or connections here", LIST_THEM)
     below = sorted(_same_program(pid))
     looked_at = below[: MOST_PROCESSES - 1]
     more = f" and {len(looked_at)} of the {len(below)} below it" if len(below) > len(looked_at) else ""
@@ -68,7 +79,7 @@ def _process(word: str) -> Asked:
 def _some(words: str, pids: Iterable[int]) -> Asked:
     found = tuple(sorted(set(pids)))
     if not found:
-        raise ConfigError(f"{words}: no process that can be seen here", f"{LIST_THEM}, or run as root, on the host")
+        raise NotThere(f"{words}: no process that can be seen here", f"{LIST_THEM}, or run as root, on the host")
     if len(found) > MOST_PROCESSES:
         raise ConfigError(f"{words}: {len(found)} processes", f"name one: at most {MOST_PROCESSES} are looked at")
     return Asked(words, found)
@@ -85,8 +96,12 @@ def _others() -> Iterator[int]:
 
 
 def _parent(pid: int) -> int:
-    fields = text_of(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
-    return int(fields[1]) if len(fields) > 1 else 0
+    return int(_stat(pid)[1])
+
+
+def _stat(pid: int) -> list[str]:
+    """Return the fields behind the name, the state first; zeros where it has ended."""
+    return text_of(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split() or ["0"] * 8
 
 
 def _command(pid: int) -> str:

@@ -42,7 +42,10 @@ class _Moment:
 
     sleeps: Mapping[int, int]
     locks: Mapping[int, Lock]
+    watches: Mapping[int, waits.Watch]
     upstream: frozenset[int]
+    read: frozenset[int]
+    looped: frozenset[int]
     connections: dict[int, sockets.Connection] | None
     throttled_s: float
 
@@ -69,12 +72,12 @@ def observe(pid: int, window_s: float = WINDOW_S) -> Attached:
         looks.append(look)
         rhythms.add(look)
         if before is None:
-            before = _moment(pid, look)
+            before = _moment(pid, look, sampler)
         cost = time.monotonic() - began
         if time.monotonic() - begin >= window_s:
             break
         time.sleep(max(EVERY_S - cost, cost * (1 / MOST_OF_A_CORE - 1)))
-    now = _moment(pid, looks[-1])
+    now = _moment(pid, looks[-1], sampler)
     if before is None or not Path(f"/proc/{pid}").exists():
         raise Gone(pid)
     return _attached(pid, looks, rhythms, before, now)
@@ -106,7 +109,13 @@ def _attached(pid: int, looks: Sequence[Snapshot], rhythms: Rhythms, before: _Mo
         frozen=_is_frozen(root),
         leader_ended=bool(alive) and pid not in alive,
         all_wait=bool(alive) and _all_wait(window, last, rhythms),
-        traffic=sockets.traffic_of(before.connections, now.connections, span_s),
+        traffic=sockets.traffic_of(
+            before.connections,
+            now.connections,
+            span_s,
+            read=before.read & now.read,
+            looped=before.looped & now.looped,
+        ),
         torch=mapped.torch_of(files, f"{shared}/root"),
         openmp=mapped.openmp_of(files),
         artifacts=mapped.artifacts_of(shared, files, arguments),
@@ -149,30 +158,30 @@ def _prefork_parent(parent: int, folder: str) -> int:
     return parent if parent > 1 and begin > 1 and _stat(f"/proc/{parent}", _STACK) == begin else 0
 
 
-def _moment(pid: int, look: Snapshot) -> _Moment:
+def _moment(pid: int, look: Snapshot, sampler: Sampler) -> _Moment:
     shared = living(f"/proc/{pid}", look.threads)
     connections = sockets.connections_of(shared, sockets.inodes_of(shared))
+    around = sampler.surroundings()
+    watches = {
+        tid: waits.watch(platform.machine(), text_of(Path(f"/proc/{pid}/task/{tid}/syscall")), around)
+        for tid, thread in look.threads.items()
+        if thread.state == "S"
+    }
+    inodes = {tid: [sockets.inode_of(f"{shared}/fd/{fd}") for fd in one.descriptors] for tid, one in watches.items()}
     return _Moment(
         sleeps=_sleeps(pid, look.threads),
         locks=_locks(pid, shared, [tid for tid, thread in look.threads.items() if thread.state == "S"]),
+        watches=watches,
         upstream=frozenset(
             tid
-            for tid, thread in look.threads.items()
-            if thread.waits_for == waits.NETWORK and _is_upstream(pid, tid, shared, connections or {})
+            for tid, (inode, *others) in ((tid, some) for tid, some in inodes.items() if some)
+            if inode and not others and not watches[tid].together and not sockets.serves(inode, connections or {})
         ),
+        read=frozenset(one for tid, some in inodes.items() if not watches[tid].together for one in some),
+        looped=frozenset(one for tid, some in inodes.items() if watches[tid].together for one in some),
         connections=connections,
         throttled_s=quota(own=Path(f"/proc/{pid}/cgroup")).throttled_s,
     )
-
-
-def _is_upstream(pid: int, tid: int, shared: str, connections: dict[int, sockets.Connection]) -> bool:
-    """Whether a thread waits in one call for one socket, and that is none of its clients'."""
-    words = text_of(Path(f"/proc/{pid}/task/{tid}/syscall")).split()
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        if waits.SYSCALLS.get(platform.machine(), {}).get(int(words[0])) == "fd":
-            link = str(Path(f"{shared}/fd/{int(words[1], 0)}").readlink())
-            return not sockets.serves(int(link.removeprefix("socket:[").rstrip("]")), connections)
-    return False
 
 
 def _sleeps(pid: int, tids: Mapping[int, object]) -> dict[int, int]:
@@ -230,6 +239,7 @@ def _thread(use: ThreadUse, looks: Sequence[Snapshot], before: _Moment, now: _Mo
         waits=use.waits_for,
         in_disk=sum(sample.state == "D" for sample in seen) / len(seen),
         upstream=use.tid in before.upstream and use.tid in now.upstream and use.runs == 0,
+        limited=use.tid in now.watches and now.watches[use.tid].limited,
         lock=lock if lock is not None and lock == before.locks.get(use.tid) and use.runs == 0 else None,
     )
 

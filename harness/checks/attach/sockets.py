@@ -123,17 +123,31 @@ def inodes_of(folder: str) -> frozenset[int]:
     inodes = set()
     with contextlib.suppress(OSError):
         for entry in os.scandir(f"{folder}/fd"):
-            with contextlib.suppress(OSError, ValueError):
-                link = os.readlink(entry.path)  # noqa: PTH115  no Path per descriptor
-                if link.startswith("socket:["):
-                    inodes.add(int(link[8:-1]))
-    return frozenset(inodes)
+            inodes.add(inode_of(entry.path))
+    return frozenset(inodes - {0})
+
+
+def inode_of(descriptor: str) -> int:
+    """Return the inode of the socket behind a link in ``/proc/PID/fd``, 0 where it is none."""
+    with contextlib.suppress(OSError, ValueError):
+        link = os.readlink(descriptor)  # noqa: PTH115  no Path per descriptor
+        if link.startswith("socket:["):
+            return int(link[8:-1])
+    return 0
 
 
 def traffic_of(
-    before: dict[int, Connection] | None, now: dict[int, Connection] | None, window_s: float
+    before: dict[int, Connection] | None,
+    now: dict[int, Connection] | None,
+    window_s: float,
+    *,
+    read: Collection[int] = (),
+    looped: Collection[int] = (),
 ) -> Traffic | None:
-    """Return what the connections of two looks come to; None: they cannot be seen."""
+    """Return what the connections of two looks come to; None: they cannot be seen.
+
+    ``read``: inodes of those that a thread waits to read from; ``looped``: that an event loop watches.
+    """
     if before is None or now is None:
         return None
     ports = {one.port for one in now.values() if one.state == LISTEN}
@@ -141,8 +155,9 @@ def traffic_of(
     outgoing = [one for one in now.values() if one.state == ESTABLISHED and one.port not in ports]
     window_ms = 1000 * window_s
     old = [one for one in incoming if one.received_ms >= window_ms]
-    unanswered = [one for one in old if _is_unanswered(one, before)]
-    maybe = [one for one in old if one.received_ms < one.sent_ms and one not in unanswered]
+    asked = [one for one in old if _is_unanswered(one, before)]
+    maybe = [one for one in old if one.received_ms < one.sent_ms and one not in asked]
+    unanswered = [one for one in asked if one.queue or one.inode not in read]
     unread = [one for one in incoming if one.received_ms < 0 < one.queue and _queued(before, one) == one.queue]
     upstream = [one for one in outgoing if one.sent_ms >= window_ms and one.sent_ms < one.received_ms]
     shared = [(before[inode], one) for inode, one in now.items() if inode in before and one.state != LISTEN]
@@ -157,6 +172,8 @@ def traffic_of(
         waiting=sum(min(one.queue, _queued(before, one)) for one in now.values() if one.state == LISTEN),
         unanswered=len(unanswered) + len(unread),
         oldest_s=max((one.received_ms for one in unanswered), default=0) / 1000,
+        looped=sum(not one.queue and one.inode in looped for one in unanswered),
+        begun=len(asked) - len(unanswered),
         maybe=len(maybe),
         upstream=tuple(f"{one.peer}, asked {one.sent_ms / 1000:.0f} s ago" for one in upstream[:MOST_UPSTREAM]),
         moved_bytes=moved if known else None,

@@ -24,8 +24,13 @@ def is_python(files: Sequence[str]) -> bool:
     return any(re.search(r"/(libpython|python)\d?[^/]*$", file) for file in files)
 
 
-def with_stacks(process: Attached, *, may_stop_long: bool) -> Attached:
-    """Return the process with stacks of its threads, taken by what is installed, the shortest stop first."""
+def with_stacks(
+    process: Attached, *, may_stop: bool = True, may_stop_long: bool = False, gdb: bool = False
+) -> Attached:
+    """Return the process with stacks of its threads, taken by what is installed, the shortest stop first.
+
+    ``may_stop``: else only by tools that read its memory; ``may_stop_long``, ``gdb``: as ``look_from_outside``.
+    """
     shared = living(f"/proc/{process.pid}", [thread.tid for thread in process.threads])
     python = is_python(mapped.mapped_files(shared))
     # It could not stop for a debugger, and would once it goes on, with the debugger gone.
@@ -33,7 +38,12 @@ def with_stacks(process: Attached, *, may_stop_long: bool) -> Attached:
     alive = int(Path(shared).name)  # debuggers find nothing by a main thread that has ended
     with tempfile.TemporaryDirectory(prefix="attach-") as folder:
         seen = look_from_outside(
-            alive, Path(folder), python=python, may_stop=not uninterruptible, may_stop_long=may_stop_long
+            alive,
+            Path(folder),
+            python=python,
+            may_stop=may_stop and not uninterruptible,
+            may_stop_long=may_stop_long,
+            gdb=gdb,
         )
     remarks = (*process.remarks, *([UNINTERRUPTIBLE] if uninterruptible else []))
     return _explained(replace(process, remarks=remarks), seen, shared)

@@ -37,6 +37,8 @@ LEAST_COUNTED = 0.2
 UNWATCHED_NS = 1_000_000_000
 _NO_SCHEDSTAT = "this kernel does not count the time that a thread waits for a CPU"
 NO_SYSCALL = "what its threads wait for cannot be seen: this needs the right to trace the process (ptrace)"
+# EPOLLIN | EPOLLOUT: what an EPOLLONESHOT has switched off until its handler is done has neither.
+_IN_OR_OUT = 0x5
 _NO_IO = "its input and output cannot be counted"
 
 
@@ -126,7 +128,7 @@ class Sampler:
         except OSError:
             return None
         self._shared = living(self._root, tids)
-        around = waits.Surroundings(self._kind_of, self._watched_by, self._peek, set(tids).__contains__)
+        around = self.surroundings(tids)
         threads = {}
         for tid in tids:
             sample = self._thread(tid, now_ns, around if detailed else None, count_io=detailed and tid in apart)
@@ -237,6 +239,10 @@ class Sampler:
                 )
                 parents += [(child, thread) for thread in threads]
 
+    def surroundings(self, tids: Collection[int] = ()) -> waits.Surroundings:
+        """Return in what the arguments of its system calls are looked up; ``tids``: its threads."""
+        return waits.Surroundings(self._kind_of, self._watched_by, self._peek, set(tids).__contains__)
+
     def _kind_of(self, fd: int) -> str:
         path = Path(f"{self._shared}/fd/{fd}")
         try:
@@ -268,7 +274,8 @@ class Sampler:
 
     def _watched_by(self, fd: int) -> tuple[int, ...]:
         lines = (read(f"{self._shared}/fdinfo/{fd}") or b"").splitlines()
-        return tuple(int(line.split()[1]) for line in lines if line.startswith(b"tfd:"))
+        words = (line.split() for line in lines if line.startswith(b"tfd:"))
+        return tuple(int(fd) for _, fd, _, events, *_ in words if int(events, 16) & _IN_OR_OUT)
 
     def _peek(self, address: int, length: int) -> bytes:
         return peek(self._shared, address, length)

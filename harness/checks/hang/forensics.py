@@ -98,11 +98,14 @@ class SeenFromOutside:
     gil_holder: int
 
 
-def look_from_outside(pid: int, folder: Path, *, python: bool, may_stop: bool, may_stop_long: bool) -> SeenFromOutside:
+def look_from_outside(
+    pid: int, folder: Path, *, python: bool, may_stop: bool, may_stop_long: bool, gdb: bool = False
+) -> SeenFromOutside:
     """Return what the threads of a process do that the gate did not start: nothing is sent to it.
 
     ``may_stop``: by debuggers that stop it, else only by those that read its memory; ``may_stop_long``: also by those
-    that stop it for seconds, where no other shows native frames.
+    that stop it for longer, where no other shows native frames; ``gdb``: by that as well, which takes 15 s where
+    LibTorch is mapped.
     """
     views = _Views()
     aside = _first_aside(pid, folder, views) if python else None
@@ -113,13 +116,15 @@ def look_from_outside(pid: int, folder: Path, *, python: bool, may_stop: bool, m
             time.sleep(max(0.0, begin + GAP_S - time.monotonic()))
             _look(pid, folder, views, EU_STACK, program, number=2)
     if may_stop and not views.native() and not views.forbidden:
-        slow = (*((PYSTACK, PY_SPY) if python else ()), GDB)
+        slow = (*((PYSTACK, PY_SPY) if python else ()), *([GDB] if gdb else ()))
         for debugger in slow if may_stop_long else ():
             found = debuggers.find(debugger.name)
             if found is not None and _look(pid, folder, views, debugger, found, number=3):
                 break
-        else:
-            views.problems += [f"eu-stack is not installed: {EU_STACK.install}"] if program is None else []
+    missing = [EU_STACK] if program is None and may_stop and not views.native() else []
+    missing += [PY_SPY] if python and aside is None and not views.problems else []
+    if missing and not views.forbidden:
+        views.problems.append(f"more frames with: {' and '.join(debugger.install for debugger in missing)}")
     if aside is not None:
         _look_aside(pid, folder, views, *aside, number=2)
     return SeenFromOutside(
@@ -138,8 +143,6 @@ def _first_aside(pid: int, folder: Path, views: _Views) -> tuple[Debugger, str] 
         program = debuggers.find(debugger.name)
         if program is not None and _look_aside(pid, folder, views, debugger, program, number=1):
             return debugger, program
-    if not views.problems:
-        views.problems.append(f"no frames of Python: {PY_SPY.install}")
     return None
 
 

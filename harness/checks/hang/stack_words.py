@@ -25,7 +25,10 @@ _PLUMBING_NAMES = re.compile(
     r"|std::(__|_Function_handler|function|thread::_|invoke)|pybind11::(cpp_function|detail|object$)"
     r"|c10::(function_ref|KernelFunction|Dispatcher|impl::(wrap_kernel|make_boxed|call_functor|BoxedKernel|detail))"
 )
-_PLUMBING_PYTHON = re.compile(r"(threading\.py$|concurrent/futures/|torch/nn/modules/module\.py$|<frozen importlib)")
+_PLUMBING_PYTHON = re.compile(
+    r"(threading\.py$|/socketserver\.py$|http/server\.py$|concurrent/futures/"
+    r"|torch/nn/modules/module\.py$|<frozen importlib)"
+)
 
 
 class Wait(StrEnum):

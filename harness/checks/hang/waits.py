@@ -30,6 +30,8 @@ SOME_SOCKET = "the network or an event"
 # Only another thread of the same process can end such a wait (or a SIGCONT, which is not sent here): if all threads
 # wait like this, none of them will ever go on.
 INSIDE = frozenset({LOCK, TIMED_LOCK, OWN_THREAD, OWN_PIPE, STOPPED})
+# Of these, what does not end by itself either.
+UNTIMED = INSIDE - {TIMED_LOCK}
 # Something outside of the process may end such a wait.
 OUTSIDE = frozenset({NETWORK, DISK, DEVICE, TIMER, PROCESS, PIPE, FILE_LOCK, SIGNAL, DEBUGGER})
 # Of several descriptors that are waited for at once, the first kind in this order names the wait.
@@ -86,6 +88,8 @@ _FUTEX_PRIVATE = 0x80
 # linux/fcntl.h: F_SETLKW, F_OFD_SETLKW.
 _LOCKING_FCNTL = frozenset({7, 38})
 _MOST_POLLED = 64
+# Of x86_64, where the limit is a number of milliseconds; of both, where it is a pointer.
+_POLL, _EPOLL_PWAIT2 = 7, 441
 
 # Functions of the kernel, where the system call does not tell (a wait resumed after a stop, say).
 _WCHAN = (
@@ -161,23 +165,57 @@ def _futex_wait(arguments: list[int], _around: Surroundings) -> str:
     return TIMED_LOCK if arguments[4] else LOCK
 
 
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Which descriptors one system call waits for, ``together`` as event loops do, and whether only for a time."""
+
+    descriptors: tuple[int, ...] = ()
+    together: bool = False
+    limited: bool = False
+
+
+def watch(machine: str, syscall: str, around: Surroundings) -> Watch:
+    """Return what a thread watches; nothing where it is in no such call. Arguments as of ``in_words``."""
+    number, *arguments = _numbers(syscall)
+    name = SYSCALLS.get(machine, {}).get(number, "")
+    if len(arguments) < 6 or name not in ("fd", "poll", "select", "epoll"):
+        return Watch()
+    if name == "fd":
+        return Watch((arguments[0],))
+    if name == "epoll":
+        limit = arguments[3]
+        limited = bool(limit) if number == _EPOLL_PWAIT2 else _in_ms(limit)
+        return Watch(around.watched_by(arguments[0]), together=True, limited=limited)
+    descriptors = tuple(_polled(arguments, around) if name == "poll" else _selected(arguments, around))
+    limited = _in_ms(arguments[2]) if number == _POLL else bool(arguments[2 if name == "poll" else 4])
+    return Watch(descriptors, together=len(descriptors) > 1, limited=limited)
+
+
+def _in_ms(limit: int) -> bool:
+    return limit & 0xFFFFFFFF < 0x80000000  # negative: for ever
+
+
+def _polled(arguments: list[int], around: Surroundings) -> list[int]:
+    table = around.peek(arguments[0], 8 * min(arguments[1], _MOST_POLLED))
+    return [struct.unpack_from("i", table, 8 * i)[0] for i in range(len(table) // 8)]
+
+
 def _poll(arguments: list[int], around: Surroundings) -> str:
-    count = min(arguments[1], _MOST_POLLED)
-    if count == 0:
-        return TIMER
-    table = around.peek(arguments[0], 8 * count)
-    return _several([struct.unpack_from("i", table, 8 * i)[0] for i in range(len(table) // 8)], around)
+    return _several(_polled(arguments, around), around) if arguments[1] else TIMER
 
 
-def _select(arguments: list[int], around: Surroundings) -> str:
+def _selected(arguments: list[int], around: Surroundings) -> list[int]:
     count, *sets = arguments[:4]
-    if count == 0 or not any(sets):
-        return TIMER
     descriptors = []
     for address in filter(None, sets):
         bits = int.from_bytes(around.peek(address, (min(count, 1024) + 7) // 8), "little")
         descriptors += [fd for fd in range(bits.bit_length()) if bits >> fd & 1]
-    return _several(descriptors[:_MOST_POLLED], around)
+    return descriptors[:_MOST_POLLED]
+
+
+def _select(arguments: list[int], around: Surroundings) -> str:
+    count, *sets = arguments[:4]
+    return _several(_selected(arguments, around), around) if count and any(sets) else TIMER
 
 
 def _several(descriptors: list[int], around: Surroundings) -> str:

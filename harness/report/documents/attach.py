@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from harness.checks.hang.stack_words import Wait, relevant_frames
 from harness.checks.hang.waits import DISK, LOCK, PROCESS
 from harness.core.attach import (
     HUNG,
@@ -35,13 +36,17 @@ from harness.report.document import (
 from harness.report.documents.causes import WAYS
 
 MOST_GROUPS, MOST_FRAMES, MOST_PYTHON, MOST_NAMED, MOST_CHAIN = 6, 5, 2, 4, 5
+SOURCE_LINE = re.compile(r"\S+:\d+$")
 PYTHON_LINE = re.compile(r"\.py:\d+$")
 # So much more CPU was wanted than was had, before that is said of a process that works.
 MUCH_MORE = 1.5
+# Of a CPU: what uses less explains nothing by it.
+A_LITTLE = 0.05
 # A source file keeps its folder and its name.
 LONG_PATH = re.compile(r"/\S*/([^/\s]+/[^/\s]+:\d+)")
 # Without a stack the kernel's wait is all that is known.
 CONDITION = "a lock or a condition variable"
+NO_HOLDER = "a Python lock, whose holder is recorded nowhere"
 IDLE = (ProcessState.IDLE, ProcessState.WORKING)
 MEANS = {
     Why.CYCLE: "threads wait for each other's locks, which nothing ends",
@@ -53,7 +58,7 @@ MEANS = {
     Why.KNOWN: "its stacks are those of a known hang, and nothing computes",
     Why.IN_A_CALL: "calls of a model wait for other threads, and nothing computes",
     Why.UNANSWERED: "requests wait for an answer, nothing computes, and nothing that it asked of others is open",
-    Why.OPEN: "a request is open, nothing computes, and a thread sleeps, maybe to answer later",
+    Why.CLIENT_OR_TIMER: "it waits for the client, which may not have sent all of its request, or for a timer",
     Why.ENDED: "it has ended; its parent has not waited for it, and holds its entry",
     Why.SIGNAL: "SIGSTOP or SIGTSTP; kill -CONT goes on",
     Why.TRACED: "a debugger or tracer holds it",
@@ -76,6 +81,10 @@ MEANS = {
     Why.NO_EVIDENCE: "nothing runs, and nothing shows whether something should",
     Why.NO_RIGHTS: "nothing runs, and this user may not see what it waits for",
 }
+BESIDE = (
+    "with the server's own model (its path for MODEL.pt, where that stands), and beside it a request of production's"
+    " size: a smaller one may pass (docs/guide/own-models.md#requests)"
+)
 ASK = (
     "send it one request, and attach again while that is open: a request without an answer tells a hang from an idle"
     " server"
@@ -86,6 +95,13 @@ AGAIN = {
     ProcessState.OVERSUBSCRIBED: "fewer intra-op threads (OMP_NUM_THREADS, torch.set_num_threads), or more CPUs",
     ProcessState.UNKNOWN: ASK,
     ProcessState.ZOMBIE: "end or mend its parent: nothing can be done to the process itself",
+}
+
+NEXT = {
+    Why.NO_RIGHTS: "",
+    Why.FROZEN: "docker unpause, or thaw its control group",
+    Why.CLIENT_OR_TIMER: "attach again in a minute, with py-spy and eu-stack installed: a handler of yours on the same"
+    " line for longer than its time limits is stuck",
 }
 
 
@@ -152,7 +168,7 @@ def _process(process: Attached) -> Part:
             *_threads(process),
             *facts(_after(process)),
             *_known(process),
-            *([Fact("again", process.again, ALWAYS, "command")] if process.again else []),
+            *([Fact("again", process.again, ALWAYS, "command"), *facts([("again", BESIDE)])] if process.again else []),
             *facts([("seen", remark) for remark in process.remarks]),
         ),
     )
@@ -197,7 +213,7 @@ def _because(process: Attached) -> str:
     if process.why is Why.UPSTREAM and process.traffic is not None and process.traffic.upstream:
         return ", ".join(process.traffic.upstream)
     share = f"{process.total_on_cpu:.2f} CPUs used in {process.window_s:.1f} s"
-    return f"{share} by {counted(len(process.threads), 'thread')}" if process.threads else ""
+    return f"{share} by {counted(len(process.threads), 'thread')}" if process.total_on_cpu >= A_LITTLE else ""
 
 
 def _requests(process: Attached) -> str:
@@ -274,16 +290,41 @@ def _wait(thread: ThreadFacts) -> str:
     if thread.in_disk >= 0.35 and thread.waits_for in (DISK, PROCESS):
         return f"{thread.waits_for} (uninterruptible)"
     words = {"T": "being continued", "t": "a debugger", "D": "the kernel", "R": "its turn"}
+    frames = relevant_frames(thread.stack)[:1] if thread.stack is not None else ()
+    if thread.waits_for == LOCK and (thread.stack_wait == Wait.PYTHON_LOCK or any(map(PYTHON_LINE.search, frames))):
+        return NO_HOLDER
     waits_for = CONDITION if thread.waits_for == LOCK else thread.waits_for
     return thread.stack_wait or waits_for or words.get(thread.state, "something that cannot be seen")
 
 
 def _after(process: Attached) -> Iterator[tuple[str, str]]:
-    advice = {Why.NO_RIGHTS: "", Why.OPEN: "attach again when it has been open for more than 10 s"}
-    yield "next", advice.get(process.why, AGAIN.get(process.state, ""))
+    yield "next", _next(process)
     if process.tool:
         stops = " and ".join(f"{max(stop, 0.01):.2f} s" for stop in process.stops_s)
         yield "stopped", f"no thread for more than {stops or '0.01 s'}, by {process.tool}"
+
+
+def _next(process: Attached) -> str:
+    if process.state is ProcessState.BLOCKED:
+        return _after_a_hang(process)
+    if process.why is Why.SIGNAL:
+        return f"kill -CONT {process.pid}"
+    if process.why is Why.NO_EVIDENCE and process.traffic is not None and not process.traffic.ports:
+        return "this listens on no port: is it the right PID? Try --port"
+    return NEXT.get(process.why, AGAIN.get(process.state, ""))
+
+
+def _after_a_hang(process: Attached) -> str:
+    threads = {thread.tid: thread for thread in process.threads}
+    places = []
+    for tid in process.culprits:
+        stack = threads[tid].stack if tid in threads else None
+        frames = relevant_frames(stack) if stack is not None else ()
+        places += [LONG_PATH.sub(r"\1", frame.split()[-1]) for frame in frames if SOURCE_LINE.search(frame)][:1]
+    look = " and ".join(dict.fromkeys(places[:2]))
+    circle = ", which take the same two locks" if process.why is Why.CYCLE and " and " in look else ""
+    keep = "keep the evidence: this command with --format json > attach.json; then restart this replica"
+    return f"{keep}; look at {look}{circle}" if look else keep
 
 
 def _known(process: Attached) -> Iterator[Fact]:

@@ -124,7 +124,8 @@ _IMPORT: Final = "torch/csrc/jit/serialization/import.h"
 _CONTEXT: Final = "ATen/Context.h"
 _PARALLEL: Final = "ATen/Parallel.h"
 _METHODS: Final = "other methods that are called go into preserved_attrs"
-_AFTER_FORK: Final = "{} in each worker process (gunicorn: post_fork, no --preload):"
+_AFTER_FORK: Final = "// in each worker process:"
+_GUNICORN: Final = "# in each worker process (gunicorn: post_fork, no --preload):"
 _WHERE_CAPTURED: Final = "{} where graphs are captured:"
 _WARM_UP: Final = (
     "# with torch.{device}.stream(stream):",
@@ -287,8 +288,8 @@ ROWS: Final = (
         mitigations=(
             Alternative("load after the fork", True, "each process of a prefork server loads its models itself"),
         ),
-        python=Code(start=(_AFTER_FORK.format("#"), "model = torch.jit.load(path)")),
-        cpp=Code(headers=(_IMPORT,), start=(_AFTER_FORK.format("//"), "model = torch::jit::load(path);")),
+        python=Code(start=(_GUNICORN, "model = torch.jit.load(path)")),
+        cpp=Code(headers=(_IMPORT,), start=(_AFTER_FORK, "model = torch::jit::load(path);")),
     ),
     Row(
         "forked_threads",
@@ -298,8 +299,8 @@ ROWS: Final = (
                 "one thread after the fork", True, "forked processes need no thread that they have not inherited"
             ),
         ),
-        python=Code(start=(_AFTER_FORK.format("#"), "torch.set_num_threads(1)")),
-        cpp=Code(headers=(_PARALLEL,), start=(_AFTER_FORK.format("//"), "at::set_num_threads(1);")),
+        python=Code(start=(_GUNICORN, "torch.set_num_threads(1)")),
+        cpp=Code(headers=(_PARALLEL,), start=(_AFTER_FORK, "at::set_num_threads(1);")),
     ),
     Row(
         "exit",

@@ -140,14 +140,48 @@ def test_requests_without_an_answer_are_blocked_where_nothing_computes() -> None
     assert said(LISTENER, IDLE, traffic=asked) == (ProcessState.BLOCKED, Why.UNANSWERED)
     waiting = Traffic(ports=(80,), waiting=2)
     assert said(IDLE, replace(LISTENER, waits=frozenset({waits.EVENT})), traffic=waiting)[1] is Why.UNANSWERED
-    sleeping = ThreadFacts(tid=3, waits=frozenset({waits.TIMER}), runs=0)
-    assert said(LISTENER, sleeping, traffic=asked) == (ProcessState.BLOCKED, Why.UNANSWERED)
-    fresh = replace(asked, oldest_s=4)
-    assert said(LISTENER, sleeping, traffic=fresh) == (ProcessState.UNKNOWN, Why.OPEN)
     database = ThreadFacts(tid=3, waits=frozenset({waits.NETWORK}), runs=0, upstream=True)
     assert said(LISTENER, database, traffic=asked) == (ProcessState.OUTSIDE, Why.UPSTREAM)
     child = ThreadFacts(tid=3, waits=frozenset({waits.PROCESS}), runs=0)
     assert said(LISTENER, child, traffic=asked) == (ProcessState.OUTSIDE, Why.CHILD)
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        ThreadFacts(tid=3, waits=frozenset({waits.TIMER}), runs=0),
+        ThreadFacts(tid=3, waits=frozenset({waits.TIMED_LOCK}), runs=0),
+        ThreadFacts(tid=3, waits=frozenset({waits.TIMED_LOCK}), runs=4),
+        replace(LISTENER, tid=3, limited=True),
+    ],
+)
+def test_a_request_that_may_be_in_a_wait_with_a_limit_is_not_blocked(ending: ThreadFacts) -> None:
+    asked = Traffic(ports=(80,), unanswered=1, oldest_s=40)
+    assert said(LISTENER, IDLE, ending, traffic=asked) == (ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER)
+    assert said(LISTENER, replace(ending, waits=frozenset({waits.TIMED_LOCK}), runs=3), all_wait=True)[0] is not (
+        ProcessState.BLOCKED
+    )
+
+
+def in_python(tid: int, *places: str) -> ThreadFacts:
+    frames = [Frame(function="run", file=place, line=7, language="python") for place in places]
+    stack = ThreadStack(tid=tid, frames=(Frame(function="sem_wait"), *frames))
+    return ThreadFacts(tid=tid, waits=frozenset({waits.LOCK}), runs=0, stack=stack)
+
+
+def test_half_a_request_is_not_blocked_but_a_worker_that_has_a_whole_one_is() -> None:
+    asked = Traffic(ports=(80,), unanswered=1, oldest_s=40, looped=1)
+    library = "/usr/lib/python3.11"
+    futures = in_python(6, f"{library}/concurrent/futures/thread.py", f"{library}/threading.py")
+    queued = in_python(7, f"{library}/threading.py", f"{library}/queue.py", "/srv/pool.py")
+    assert said(LISTENER, IDLE, futures, queued, traffic=asked) == (ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER)
+    batcher = in_python(8, f"{library}/threading.py", "/srv/batcher.py", f"{library}/threading.py")
+    assert said(LISTENER, batcher, traffic=asked) == (ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER)
+    stuck = in_python(9, f"{library}/threading.py", "/srv/model.py", f"{library}/concurrent/futures/thread.py")
+    answer = judged(process(LISTENER, futures, stuck, traffic=asked))
+    assert (answer.why, answer.culprits) == (Why.UNANSWERED, (9, 6))
+    begun = Traffic(ports=(80,), begun=1)
+    assert said(LISTENER, IDLE, traffic=begun) == (ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER)
 
 
 def test_a_call_that_waits_while_nothing_computes_is_blocked() -> None:
@@ -163,6 +197,7 @@ def test_who_asks_for_the_gil_all_the_time_while_nothing_computes_never_gets_it(
     computing = ThreadFacts(tid=4, on_cpu=0.9, sleeps=0)
     assert said(LISTENER, taker, computing)[1] is Why.COMPUTES
     assert said(LISTENER, replace(taker, runs=3))[0] is ProcessState.IDLE
+    assert said(taker, all_wait=True) == (ProcessState.BLOCKED, Why.ALL_WAIT)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from harness.apps.attach.find import Asked, asked_for
 from harness.apps.attach.probe import probe
 from harness.core.attach import Attached, ProcessState, Why
 from harness.project import Project
+from harness.verdict.attach import hung
 from tests.programs.planting import Planted, Programs, planted
 
 pytestmark = [
@@ -38,6 +39,10 @@ STATES = {
     "unanswered": (ProcessState.BLOCKED, Why.UNANSWERED),
     "served": (ProcessState.IDLE, Why.LISTENS),
 }
+# A client has spoken last and has no answer. The first are healthy: half a request, in a loop and for a thread, a wait
+# that ends by itself, a server that pushes. The twins are not: a worker of a loop's pool, and two handlers, are stuck.
+HEALTHY_THOUGH_ASKED = ("half_request", "half_threaded", "long_poll", "timed", "push")
+STUCK_THOUGH_IN_A_LOOP = ("executor", "crossed")
 ONLY = {
     "c++": {
         "cycle": (ProcessState.BLOCKED, Why.CYCLE),
@@ -45,10 +50,17 @@ ONLY = {
         "zombie": (ProcessState.ZOMBIE, Why.ENDED),
         "vfork": (ProcessState.OUTSIDE, Why.CHILD),
     },
-    "python": {"gil": (ProcessState.BLOCKED, Why.ALL_WAIT), "busy_python": (ProcessState.BUSY, Why.COMPUTES)},
+    "python": {
+        "gil": (ProcessState.BLOCKED, Why.ALL_WAIT),
+        "busy_python": (ProcessState.BUSY, Why.COMPUTES),
+        **dict.fromkeys(HEALTHY_THOUGH_ASKED, (ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER)),
+        **dict.fromkeys(STUCK_THOUGH_IN_A_LOOP, (ProcessState.BLOCKED, Why.UNANSWERED)),
+    },
 }
 # Where an eu-stack is needed: by /proc alone these look like something else, which is said.
 NEEDS_STACKS = {"exit"}
+# What an idle worker of a loop's pool looks like, too.
+NEEDS_PYTHON_FRAMES = {"executor"}
 # Told by /proc alone, none of them a matter of how busy this machine is.
 QUICK = ("cycle", "ended", "stopped", "zombie", "all_wait", "served", "prefork")
 
@@ -96,6 +108,8 @@ CASES = [(language, state) for language in ("c++", "python") for state in (*STAT
 def test_a_planted_state_is_named(programs: Programs, language: str, state: str, tmp_path: Path) -> None:
     if state in NEEDS_STACKS and shutil.which("eu-stack") is None:
         pytest.skip("needs eu-stack")
+    if state in NEEDS_PYTHON_FRAMES and shutil.which("py-spy") is None:
+        pytest.skip("needs py-spy")
     with planted(programs, language, state, tmp_path) as process:
         answer = seen(process)
     if state != "starved":
@@ -108,6 +122,16 @@ def test_a_planted_state_is_named(programs: Programs, language: str, state: str,
         assert answer.phase == "compile"
     if state == "zombie_leader":
         assert answer.leader_ended
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("state", [*HEALTHY_THOUGH_ASKED, *STUCK_THOUGH_IN_A_LOOP])
+def test_a_probe_restarts_no_server_that_waits_for_its_client(programs: Programs, state: str, tmp_path: Path) -> None:
+    if state in NEEDS_PYTHON_FRAMES and shutil.which("py-spy") is None:
+        pytest.skip("needs py-spy")
+    with planted(programs, "python", state, tmp_path) as process:
+        answer = probe(asked_for(pid=str(process.pid)), 2.0)
+    assert hung(answer) == (state in STUCK_THOUGH_IN_A_LOOP), answer.processes[0]
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from harness.apps.attach import attach  # noqa: F401  imported before processes that are to end meanwhile
 from harness.apps.attach.find import container_ids
 from harness.cli import main
+from harness.machine.files import text_of
 from harness.report.formats import ATTACH
 
 SLEEPER = "import time; print('ready', flush=True); time.sleep(600)"
@@ -46,6 +48,8 @@ def sleeper(request: pytest.FixtureRequest) -> Iterator["subprocess.Popen[bytes]
         (("1", "--window", "0"), "--window 0 is no such time"),
         (("1", "--out", "evidence"), "--out without --watch"),
         (("1", "--watch", "-3"), "--watch -3 is no time"),
+        (("1", "--probe", "--gdb"), "--gdb with --probe"),
+        (("--port", "1", "--watch", "0.1"), "--port 1: no process that can be seen here"),
     ],
 )
 def test_what_is_not_there_is_refused_in_one_line(
@@ -99,6 +103,7 @@ def test_every_format_is_made_and_the_exit_code_says_that_it_is_not_certain(
     assert main(["attach", str(sleeper.pid), "--window", "0.5", "--no-stop", "--format", form]) == 4
     out = capsys.readouterr().out
     assert "cannot be told" in out
+    assert ("listens on no port" in out) == (form != "json")
     if form == "json":
         document = json.loads(out)
         (process,) = document["processes"]
@@ -116,6 +121,31 @@ def test_a_probe_fails_only_for_what_hangs(
     os.kill(sleeper.pid, signal.SIGSTOP)
     assert main(words) == 1
     assert capsys.readouterr().out.startswith("stopped")
+    assert main(["attach", str(sleeper.pid), "--no-stop", "--window", "0.5"]) == 1
+    assert f"kill -CONT {sleeper.pid}" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="needs gdb")
+@pytest.mark.parametrize("words", [(), ("--gdb",)])
+def test_gdb_stops_a_process_only_where_it_is_asked_for(
+    sleeper: "subprocess.Popen[bytes]",
+    words: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "gdb").symlink_to(shutil.which("gdb") or "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    main(["attach", str(sleeper.pid), "--window", "0.5", "--format", "json", *words])
+    (answer,) = json.loads(capsys.readouterr().out)["processes"]
+    assert ("gdb" in answer["tool"]) == bool(words)
+    assert bool(words) or "apt-get install elfutils" in " ".join(answer["remarks"])
+
+
+@pytest.mark.skipif(text_of(Path("/proc/2/comm")) != "kthreadd\n", reason="sees no kernel threads")
+def test_a_kernel_thread_is_said_to_be_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["attach", "2"]) == 2
+    assert "is a kernel thread" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -133,7 +163,35 @@ def test_a_watch_waits_for_the_hang_and_leaves_a_bounded_number_of_files(
     files = sorted(tmp_path.iterdir())
     assert len(files) == 10
     assert json.loads(files[-1].read_text())["processes"][0]["state"] == "stopped"
-    assert capsys.readouterr().out.rstrip().splitlines()[-1].startswith("stopped")
+    written = capsys.readouterr()
+    assert written.out.rstrip().splitlines()[-1].startswith("stopped")
+    assert f"evidence: {files[-1]}" in written.err
+
+
+@pytest.mark.slow
+def test_a_watch_of_a_port_waits_for_the_server_and_for_its_restart(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    program = f"import socket, time; one = socket.create_server(('127.0.0.1', {port})); time.sleep(600)"
+    command = [sys.executable, "-m", "harness", "attach", "--port", str(port), "--watch", "60", "--window", "0.5"]
+    watching = subprocess.Popen([*command, "--out", str(tmp_path)], stdout=subprocess.DEVNULL)
+    servers: list[subprocess.Popen[bytes]] = []
+    try:
+        time.sleep(2)
+        for _ in range(2):
+            servers.append(subprocess.Popen([sys.executable, "-c", program]))
+            time.sleep(3)
+            assert watching.poll() is None
+            if len(servers) == 1:
+                servers[0].kill()
+                servers[0].wait()
+        os.kill(servers[1].pid, signal.SIGSTOP)
+        assert watching.wait(30) == 1
+        assert [path.name.endswith(f"-{servers[1].pid}.json") for path in tmp_path.iterdir()] == [True]
+    finally:
+        for process in (watching, *servers):
+            process.kill()
+            process.wait()
 
 
 def test_a_watch_ends_in_time(sleeper: "subprocess.Popen[bytes]") -> None:
