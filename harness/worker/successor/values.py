@@ -156,6 +156,21 @@ def is_of_sizes(symbol):
     return not any(str(free).lstrip("z").startswith("u") for free in symbol.node.expr.free_symbols)
 
 
+def is_bound(symbol):
+    """Whether a decision about sizes is known beforehand, or bounds one of them: every release checks that."""
+    condition = symbol.node.expr
+    if symbol.node.shape_env._maybe_evaluate_static(condition) is not None:
+        return True
+    sides = condition.args if type(condition).__name__.endswith("Than") else ()
+    return any(side.is_symbol for side in sides) and any(side.is_number for side in sides)
+
+
+def is_equality(symbol):
+    """Whether a decision compares two sizes, or a size and a number; where they are equal, programs check that too."""
+    condition = symbol.node.expr
+    return type(condition).__name__ == "Equality" and all(side.is_symbol or side.is_number for side in condition.args)
+
+
 def equals(symbol, value):
     if isinstance(symbol, torch.SymBool):
         return symbol if value else torch.sym_not(symbol)

@@ -130,9 +130,10 @@ class Walk(interpreter.Interpreter):
     """The walk of one graph, again and again.
 
     Attributes:
-        checks: what the program must check for these, as expressions of its symbols.
         asked_for_gradients: whether the graph asks if gradients are wanted, which the caller of ``Walked`` says.
+        compares_sizes: whether sizes decide in a way of which programs of older releases keep no guard.
         fixed: the nodes at which requests decide by their data, and what, in the order in which they come.
+        checks: what the program must check for these, as expressions of its symbols.
     """
 
     def __init__(self, holder, module, learnt, *, traces, gradients):
@@ -148,11 +149,12 @@ class Walk(interpreter.Interpreter):
         self._modules = {}
         self._plain = {}
         self._constants = {}  # number of a traced tensor -> the tensor, and its value
+        self.compares_sizes = False
         self.fixed = []
         self.checks = []
 
     def forward(self, arguments):
-        self._plain, self._constants, self.fixed, self.checks = {}, {}, [], []
+        self._plain, self._constants, self.compares_sizes, self.fixed, self.checks = {}, {}, False, [], []
         method = self._method(self._module, "forward", ())
         answer = self.call(self._module, "forward", arguments)
         changed = [path for path, (before, value) in self._plain.items() if values.changed(before, value)]
@@ -244,7 +246,10 @@ class Walk(interpreter.Interpreter):
             self._learnt.note(place, bool(value))
             return bool(value)
         if values.is_of_sizes(value):
-            return bool(value)
+            is_bound, is_equality = values.is_bound(value), values.is_equality(value)
+            decided = bool(value)
+            self.compares_sizes |= not (is_bound or (is_equality and decided))
+            return decided
         decided = self._learnt.decided(place)
         if decided is None:
             raise NotWalked("requests decide this otherwise, by their data")

@@ -59,6 +59,10 @@ class Tracing:
                         raise
                     break
                 require_checks(program, self.walk.checks)
+                if self.walk.compares_sizes and not hasattr(program.module(), "_guards_fn"):
+                    raise walked.NotWalked(
+                        "sizes decide, and a program of torch %s checks bounds alone" % torch.__version__
+                    )
                 held = held_sizes(program, self._requests[name], list(self._requests.values()))
                 if best is None or held < best[0]:
                     best = held, program, name, [described(node, how) for node, how in self.walk.fixed]

@@ -52,6 +52,18 @@ def settles_alike():
     return Sample(Settling(), example=(torch.full((4, 3), 2.0),), other=(torch.full((2, 3), 2.1),))
 
 
+class Halving(nn.Module):
+    """Twice a size decides: a guard that programs of 2.6.0 do not keep."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.sum(0) + 1 if 2 * x.size(0) > 11 else x.sum(0) - 1
+
+
+@model("sizes_decide", tags=("walked",))
+def sizes_decide():
+    return Sample(Halving(), example=(torch.ones(8, 3),), other=(torch.ones(9, 3),))
+
+
 class CountingCalls(nn.Module):
     """A number as state: a program could not keep it."""
 
