@@ -178,6 +178,7 @@ def make_scratch(folder: Path, old_python: str, new_python: str) -> Scratch:
             "/tmp/main/golden": "golden",
             "/var/tmp/reports": str(folder.with_name("elsewhere")),
             "ci/policy.toml": "policy.toml",
+            "operator-prim::is_ort": "semantics-aten::adaptive_avg_pool2d",
             "torchscript-compat::ranker::alone": "torchscript-compat::dlrm::alone",
         },
     )
