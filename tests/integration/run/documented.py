@@ -174,6 +174,8 @@ def make_scratch(folder: Path, old_python: str, new_python: str) -> Scratch:
             "/opt/prod/bin/python": old_python,
             "/opt/torch26/bin/python": new_python,
             "/opt/libtorch-2.6": str(Path(new_python).parents[1]),
+            "/models": "models",
+            "/reports": str(folder.with_name("of-the-container")),
             "/srv/models": ".",
             "/tmp/main/golden": "golden",
             "/var/tmp/reports": str(folder.with_name("elsewhere")),
