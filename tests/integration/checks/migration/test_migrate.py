@@ -144,7 +144,7 @@ def test_what_the_converter_gives_up_is_walked_and_a_branch_of_data_never_answer
         "branch_on_data": ("not convertible", False),
         "calls_counted": ("answers otherwise", False),
         "sums_kept": ("ready", True),
-        "sizes_decide": ("dimensions fixed", False),
+        "length_decides": ("dimensions fixed", False),
     }
     assert f"aten::Bool at {PLANTED}" in models["branch_alike"]["reason"].replace(f"{PROJECT}/", "")
     call = """

@@ -59,8 +59,8 @@ class Halving(nn.Module):
         return x.sum(0) + 1 if 2 * x.size(0) > 11 else x.sum(0) - 1
 
 
-@model("sizes_decide", tags=("walked",))
-def sizes_decide():
+@model("length_decides", tags=("walked",))
+def length_decides():
     return Sample(Halving(), example=(torch.ones(8, 3),), other=(torch.ones(9, 3),))
 
 
