@@ -1,6 +1,8 @@
 """Reads what the kernel says of processes and threads in ``/proc``; a file that is gone or forbidden is None."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
@@ -14,7 +16,9 @@ class Status:
     Attributes:
         state: one letter: R runs or waits for a CPU, S sleeps, D waits in the kernel, T stopped, Z ended.
         cpu_ns, dead_children_cpu_ns, started_ns: in steps of a tick; ``started_ns`` since the start of the machine.
+        flags: the kernel's, ``PF_`` of linux/sched.h.
         processor: the CPU that it ran on last.
+        stack_begin: address; 0 or 1 where this user may not know it.
     """
 
     name: str
@@ -23,10 +27,15 @@ class Status:
     dead_children_cpu_ns: int
     started_ns: int
     parent: int
-    is_kernel_thread: bool
+    flags: int
     minor_faults: int
     major_faults: int
     processor: int
+    stack_begin: int
+
+    @property
+    def is_kernel_thread(self) -> bool:
+        return bool(self.flags & _KERNEL_THREAD)
 
 
 def status_in(text: bytes | None) -> Status | None:
@@ -45,11 +54,26 @@ def status_in(text: bytes | None) -> Status | None:
         dead_children_cpu_ns=dead * TICK_NS,
         started_ns=int(fields[19]) * TICK_NS,
         parent=int(fields[1]),
-        is_kernel_thread=bool(int(fields[6]) & _KERNEL_THREAD),
+        flags=int(fields[6]),
         minor_faults=int(fields[7]),
         major_faults=int(fields[9]),
         processor=int(fields[36]) if len(fields) > 36 else -1,
+        stack_begin=int(fields[25]) if len(fields) > 25 else 0,
     )
+
+
+def accounts_in(text: bytes | None) -> tuple[int, int]:
+    """Read ``schedstat``: nanoseconds on a CPU, and waiting for one; zeros where the kernel does not count."""
+    ran, waited, *_ = [*(text or b"").split(), b"0", b"0"]
+    return int(ran), int(waited)
+
+
+def links_in(folder: str) -> Iterator[str]:
+    """Yield where the links of a folder lead, such as the open files in ``fd``; none where that is forbidden."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                yield os.readlink(entry.path)  # noqa: PTH115  no Path per descriptor
 
 
 def numbers_in(folder: str) -> list[int]:

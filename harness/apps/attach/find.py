@@ -10,17 +10,13 @@ from pathlib import Path
 from harness.checks.attach.sockets import LISTEN, inodes_of, listening
 from harness.core.errors import ConfigError
 from harness.machine.files import text_of
-from harness.machine.proc_files import numbers_in
+from harness.machine.proc_files import numbers_in, read, status_in
 
 MOST_PROCESSES = 64
 LIST_THEM = "list processes with: ps -ef"
 # In a path of a control group: docker-<id>.scope, cri-containerd-<id>.scope, /docker/<id>, /kubepods/.../<id>.
 _ID = re.compile(r"[0-9a-f]{4,64}")
 _CONTAINER = re.compile(r"[0-9a-f]{64}")
-
-
-# The kernel's PF_KTHREAD, the seventh field behind the name in stat.
-_KERNEL_THREAD = 0x00200000
 
 
 class NotThere(ConfigError):
@@ -68,7 +64,8 @@ def _process(word: str) -> Asked:
     if text_of(Path(f"/proc/{pid}/status")).find(f"\nTgid:\t{pid}\n") < 0:
         leader = re.search(r"^Tgid:\t(\d+)", text_of(Path(f"/proc/{pid}/status")), re.MULTILINE)
         raise ConfigError(f"{pid} is a thread", f"name its process: {leader[1] if leader else LIST_THEM}")
-    if int(_stat(pid)[6]) & _KERNEL_THREAD:
+    status = status_in(read(f"/proc/{pid}/stat"))
+    if status is not None and status.is_kernel_thread:
         raise ConfigError(f"process {pid} is a kernel thread: it has no stacks, locks or connections here", LIST_THEM)
     below = sorted(_same_program(pid))
     looked_at = below[: MOST_PROCESSES - 1]
@@ -96,12 +93,8 @@ def _others() -> Iterator[int]:
 
 
 def _parent(pid: int) -> int:
-    return int(_stat(pid)[1])
-
-
-def _stat(pid: int) -> list[str]:
-    """Return the fields behind the name, the state first; zeros where it has ended."""
-    return text_of(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split() or ["0"] * 8
+    status = status_in(read(f"/proc/{pid}/stat"))
+    return status.parent if status is not None else 0
 
 
 def _command(pid: int) -> str:

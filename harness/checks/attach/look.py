@@ -25,15 +25,13 @@ from harness.core.attach import Attached, Lock, ThreadFacts
 from harness.machine import control_groups
 from harness.machine.files import text_of
 from harness.machine.load import quota
-from harness.machine.proc_files import numbers_in
+from harness.machine.proc_files import numbers_in, read, status_in
 
 WINDOW_S: Final = 2.0
 EVERY_S: Final = 0.1
 # A look costs 50 us for each thread; of a process with thousands fewer are taken.
 MOST_OF_A_CORE: Final = 0.2
 MOST_COMMAND: Final = 200
-# Fields of stat: the kernel's flags, and where the stack begins.
-_FLAGS, _STACK = 6, 25
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,7 +90,7 @@ def _attached(pid: int, looks: Sequence[Snapshot], rhythms: Rhythms, before: _Mo
     arguments = text_of(Path(f"{shared}/cmdline")).rstrip("\0").split("\0")
     alive = [tid for tid, thread in last.threads.items() if thread.state not in "ZX"]
     threads = tuple(_thread(use, looks, before, now, span_s) for tid, use in window.threads.items() if tid in alive)
-    status = _status(root)
+    status, kernel = _status(root), status_in(read(f"{root}/stat"))
     return Attached(
         pid=pid,
         command=" ".join(arguments)[:MOST_COMMAND] or text_of(Path(f"{root}/comm")).strip(),
@@ -105,7 +103,7 @@ def _attached(pid: int, looks: Sequence[Snapshot], rhythms: Rhythms, before: _Mo
         io_bytes=window.io_bytes,
         parent=_prefork_parent(int(status.get("PPid", "0")), root),
         tracer=int(status.get("TracerPid", "0")),
-        flags=_stat(root, _FLAGS),
+        flags=kernel.flags if kernel is not None else 0,
         frozen=_is_frozen(root),
         leader_ended=bool(alive) and pid not in alive,
         all_wait=bool(alive) and _all_wait(window, last, rhythms),
@@ -146,16 +144,12 @@ def _status(folder: str) -> dict[str, str]:
     return {name: value.strip() for name, _, value in pairs}
 
 
-def _stat(folder: str, place: int) -> int:
-    """Return a number of ``stat``, counted from the state on; 0 where it is gone."""
-    fields = text_of(Path(f"{folder}/stat")).rpartition(")")[2].split()
-    return int(fields[place]) if len(fields) > place else 0
-
-
 def _prefork_parent(parent: int, folder: str) -> int:
     """Return the parent if it was forked from there: both stacks begin at the same place, which a program draws."""
-    begin = _stat(folder, _STACK)
-    return parent if parent > 1 and begin > 1 and _stat(f"/proc/{parent}", _STACK) == begin else 0
+    own, other = (status_in(read(f"{one}/stat")) for one in (folder, f"/proc/{parent}"))
+    if parent <= 1 or own is None or other is None or own.stack_begin <= 1:
+        return 0
+    return parent if other.stack_begin == own.stack_begin else 0
 
 
 def _moment(pid: int, look: Snapshot, sampler: Sampler) -> _Moment:

@@ -1,14 +1,13 @@
 """What a process has mapped and open: LibTorch and OpenMP by path and version, and files of models."""
 
-import contextlib
-import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from harness.core.attach import LoadedLibrary
 from harness.core.linking import LIBTORCH, OPENMP
 from harness.machine.files import text_of
+from harness.machine.proc_files import links_in
 
 MODELS = re.compile(r"\.(pt|pt2|pth|ts|torchscript|ptl|mar)$")
 MOST_ARTIFACTS = 8
@@ -54,15 +53,8 @@ def _version(file: str, root: str) -> str:
 
 def artifacts_of(folder: str, files: Iterable[str], arguments: Sequence[str]) -> tuple[str, ...]:
     """Return files of models as ``"open: path"``, the most telling first: one that is open is being read."""
-    found = [f"open: {path}" for path in _open(folder) if MODELS.search(path)]
+    found = [f"open: {path}" for path in links_in(f"{folder}/fd") if MODELS.search(path)]
     found += [f"mapped: {path}" for path in files if MODELS.search(path)]
     words = (word for argument in arguments for word in argument.split("="))
     found += [f"argument: {word}" for word in words if MODELS.search(word)]
     return tuple(dict.fromkeys(found))[:MOST_ARTIFACTS]
-
-
-def _open(folder: str) -> Iterator[str]:
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(f"{folder}/fd"):
-            with contextlib.suppress(OSError):
-                yield os.readlink(entry.path)  # noqa: PTH115  no Path per descriptor

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from harness.core.attach import Traffic
 from harness.machine.files import text_of
+from harness.machine.proc_files import links_in
 
 _NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY = 4, 20
 _REQUEST_DUMP = 0x301
@@ -120,20 +121,19 @@ def serves(inode: int, connections: dict[int, Connection]) -> bool:
 
 def inodes_of(folder: str) -> frozenset[int]:
     """Return the inodes of the sockets that a process has open; ``folder``: of ``/proc``."""
-    inodes = set()
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(f"{folder}/fd"):
-            inodes.add(inode_of(entry.path))
-    return frozenset(inodes - {0})
+    return frozenset(map(_inode_in, links_in(f"{folder}/fd"))) - {0}
 
 
 def inode_of(descriptor: str) -> int:
     """Return the inode of the socket behind a link in ``/proc/PID/fd``, 0 where it is none."""
-    with contextlib.suppress(OSError, ValueError):
-        link = os.readlink(descriptor)  # noqa: PTH115  no Path per descriptor
-        if link.startswith("socket:["):
-            return int(link[8:-1])
+    with contextlib.suppress(OSError):
+        return _inode_in(os.readlink(descriptor))  # noqa: PTH115  no Path per descriptor
     return 0
+
+
+def _inode_in(link: str) -> int:
+    inode = link.removeprefix("socket:[").removesuffix("]") if link.startswith("socket:[") else ""
+    return int(inode) if inode.isdecimal() else 0
 
 
 def traffic_of(

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from harness.checks.hang import waits
 from harness.core.hang import ThreadActivity
-from harness.machine.proc_files import numbers_in, read, status_in
+from harness.machine.proc_files import accounts_in, links_in, numbers_in, read, status_in
 
 # A thread that used less of the time since the last look is asked what it waits for; the others are at work.
 QUIET_SHARE = 0.05
@@ -268,7 +268,7 @@ class Sampler:
         asked_ns, shared = self._shared_pipes.get(link, (0, False))
         if now_ns - asked_ns > 1e9 * PIPE_HOLDERS_S:
             others = (pid for pid in numbers_in(self._proc) if pid != self._pid)
-            shared = any(link in _open_files(f"{self._proc}/{pid}/fd") for pid in others)
+            shared = any(link in links_in(f"{self._proc}/{pid}/fd") for pid in others)
             self._shared_pipes[link] = now_ns, shared
         return shared
 
@@ -329,15 +329,7 @@ def peek(folder: str, address: int, length: int) -> bytes:
 
 def _queue(folder: str) -> tuple[str, int]:
     status = status_in(read(f"{folder}/stat"))
-    accounts = (read(f"{folder}/schedstat") or b"").split()
-    return status.state if status is not None else "", int(accounts[1]) if len(accounts) >= 3 else 0
-
-
-def _open_files(folder: str) -> Iterator[str]:
-    with contextlib.suppress(OSError):
-        for path in Path(folder).iterdir():
-            with contextlib.suppress(OSError):
-                yield str(path.readlink())
+    return status.state if status is not None else "", accounts_in(read(f"{folder}/schedstat"))[1]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from harness.checks.interference.recording import Course, Part, ProcessCourse, Recording
 from harness.core.errors import ConfigError
-from harness.machine.proc_files import numbers_in, read, status_in
+from harness.machine.proc_files import accounts_in, numbers_in, read, status_in
 
 INTERVAL_NS = 10_000_000
 # Of one core, for the looks.
@@ -108,7 +108,7 @@ class _Thread:
         self.file = os.open(f"{folder}/schedstat", os.O_RDONLY)
         self.course = Course()
         self.text = os.pread(self.file, 80, 0)
-        self.accounts = _accounts(self.text)
+        self.accounts = accounts_in(self.text)
         self.looked_ns = self.ran_ns = now_ns
         self.blocked_ns, self.blocked_in = 0, ""
         self.is_awake = True
@@ -121,7 +121,7 @@ class _Thread:
         text = os.pread(self.file, 80, 0)
         ended = None
         if text != self.text:
-            accounts = _accounts(text)
+            accounts = accounts_in(text)
             ran_ns, waited_ns = accounts[0] - self.accounts[0], accounts[1] - self.accounts[1]
             span_ns = now_ns - self.looked_ns
             self.course.ran.append(Part(self.looked_ns, now_ns, ran_ns))
@@ -160,11 +160,6 @@ class _Thread:
 
     def close(self) -> None:
         os.close(self.file)
-
-
-def _accounts(text: bytes) -> tuple[int, int]:
-    ran, waited, *_ = [*text.split(), b"0", b"0"]
-    return int(ran), int(waited)
 
 
 class Recorder:
@@ -341,7 +336,7 @@ class Recorder:
             thread.unblock(now_ns)
             thread.close()
         os.close(self._load)
-        self._recording.counts_waits = _accounts(read("/proc/self/schedstat") or b"") != (0, 0)
+        self._recording.counts_waits = accounts_in(read("/proc/self/schedstat")) != (0, 0)
 
 
 def _course(pid: int, *, is_new: bool) -> ProcessCourse | None:
@@ -374,7 +369,7 @@ def waited_ns(pid: int) -> int:
         threads = numbers_in(f"/proc/{pid}/task")
     except OSError:
         return 0
-    return sum(_accounts(read(f"/proc/{pid}/task/{tid}/schedstat") or b"")[1] for tid in threads)
+    return sum(accounts_in(read(f"/proc/{pid}/task/{tid}/schedstat"))[1] for tid in threads)
 
 
 def most_waiting(seconds: float = CHOOSE_S) -> int:
