@@ -47,19 +47,31 @@ def operator_of(node):
     return _operators[schema] or by_executor(node)
 
 
-def overload_of(schema):
+def overload_named(schema):
+    """Return the overload of ``torch.ops`` that a schema names; None where there is none."""
     name, _, overload = schema.partition("(")[0].partition(".")
     namespace, _, base = name.partition("::")
     try:
-        call = getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")
+        return getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")
     except (AttributeError, RuntimeError):
+        return None
+
+
+def overload_of(schema):
+    operator = overload_named(schema)
+    if operator is None:
         return None
     arguments = torch._C.parse_schema(schema).arguments
     if any(GENERIC.search(str(argument.type)) for argument in arguments):
         return None
+    return caller(operator, arguments)
+
+
+def caller(operator, arguments):
+    """Return what calls an operator with a node's inputs; ``arguments``: those of its schema, keywords last."""
     keywords = [argument.name for argument in arguments if argument.kwarg_only]
     first = len(arguments) - len(keywords)
-    return lambda inputs: call(*inputs[:first], **dict(zip(keywords, inputs[first:])))
+    return lambda inputs: operator(*inputs[:first], **dict(zip(keywords, inputs[first:])))
 
 
 def by_executor(node):

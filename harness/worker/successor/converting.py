@@ -55,7 +55,7 @@ def make(request, run_dir, log, way):
         warnings.simplefilter("ignore")
         path = os.path.join(run_dir, name + wire.PROGRAM)
         torch.export.save(program, path)
-        held = sizes.taken(program, requests[example])
+        held = sizes.of_program(program, requests[example])
         made = {"dimensions": held, "bytes": os.path.getsize(path), "example": example, "decided": decided}
         log.mark("converted", made)
     log.emit("ready", model=name, thread=0)

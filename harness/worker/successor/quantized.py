@@ -8,7 +8,6 @@ import torch
 from gate_worker.successor import values
 
 BOUNDS = {torch.quint8: (0, 255, torch.uint8), torch.qint8: (-128, 127, torch.int8)}
-DTYPES = {12: torch.qint8, 13: torch.quint8, 14: torch.qint32}
 
 
 class Quantized:
@@ -52,7 +51,7 @@ def run(kind, inputs, packed, node):
     """Return what a node answers; ``packed`` gives the tensors, and the rest, of packed weights."""
     name = kind.partition("::")[2]
     if kind == "aten::quantize_per_tensor":
-        return quantize(inputs[0], inputs[1], inputs[2], DTYPES[inputs[3]])
+        return quantize(inputs[0], inputs[1], inputs[2], values.DTYPES[inputs[3]])
     if kind == "aten::dequantize":
         return inputs[0].dequantized()
     if kind == "aten::q_scale":
@@ -100,29 +99,37 @@ def unpacked(weights):
     return (weight, bias), others
 
 
-def linear(packed, given, weights, scale, zero_point):
+def requantized(function, activation=None):
+    """Return the operator that quantizes what ``function`` answers, with scale and zero point behind its arguments."""
+
+    def run_quantized(packed, *given):
+        *arguments, scale, zero_point = given
+        answer = function(packed, *arguments)
+        return quantize(answer if activation is None else activation(answer), scale, zero_point)
+
+    return run_quantized
+
+
+def linear(packed, given, weights):
     (weight, bias), _ = packed(weights)
-    return quantize(torch.nn.functional.linear(given.dequantized(), weight, bias), scale, zero_point)
+    return torch.nn.functional.linear(given.dequantized(), weight, bias)
 
 
-def linear_relu(packed, given, weights, scale, zero_point):
-    (weight, bias), _ = packed(weights)
-    return quantize(torch.nn.functional.linear(given.dequantized(), weight, bias).relu(), scale, zero_point)
-
-
-def convolved(packed, given, weights):
+def convolution(packed, given, weights):
     (weight, bias), (stride, padding, dilation, groups) = packed(weights)
     dims = weight.dim() - 2
     convolve = {1: torch.nn.functional.conv1d, 2: torch.nn.functional.conv2d, 3: torch.nn.functional.conv3d}[dims]
     return convolve(given.dequantized(), weight, bias, stride[-dims:], padding[-dims:], dilation[-dims:], groups)
 
 
-def convolution(packed, given, weights, scale, zero_point):
-    return quantize(convolved(packed, given, weights), scale, zero_point)
+def add(packed, left, right):
+    del packed
+    return left.dequantized() + right.dequantized()
 
 
-def convolution_relu(packed, given, weights, scale, zero_point):
-    return quantize(convolved(packed, given, weights).relu(), scale, zero_point)
+def mul(packed, left, right):
+    del packed
+    return left.dequantized() * right.dequantized()
 
 
 def linear_dynamic(packed, given, weights, reduce_range=None):
@@ -142,15 +149,6 @@ def linear_dynamic_fp16(packed, given, weights):
     return torch.nn.functional.linear(given, weight, bias)
 
 
-def binary(function, activation=None):
-    def run_binary(packed, left, right, scale, zero_point):
-        del packed
-        answer = function(left.dequantized(), right.dequantized())
-        return quantize(answer if activation is None else activation(answer), scale, zero_point)
-
-    return run_binary
-
-
 def cat(packed, tensors, dim, scale=None, zero_point=None):
     del packed
     first = tensors[0]
@@ -159,44 +157,42 @@ def cat(packed, tensors, dim, scale=None, zero_point=None):
     return quantize(answer, scale, zero_point, first.dtype)
 
 
-def embedding_bag_byte(packed, table, indices, offsets=None, *rest):
+def embedding_bag_of_rows(packed, table, *given):
     """Each row: bytes, then its scale and its offset as floats."""
     del packed
-    weights, last = rest[3] if len(rest) > 3 else None, bool(rest[5]) if len(rest) > 5 else False
     scales = table[:, -8:].contiguous().view(torch.float32)
-    opened = table[:, :-8].float() * scales[:, :1] + scales[:, 1:2]
-    offsets = None if offsets is None else offsets.long()
-    return torch.nn.functional.embedding_bag(
-        indices.long(), opened, offsets, mode="sum", per_sample_weights=weights, include_last_offset=last
-    )
+    return embedding_bag(table[:, :-8].float() * scales[:, :1] + scales[:, 1:2], *given)
 
 
-def embedding_bag_packed(packed, weights, indices, offsets=None, *rest):
+def embedding_bag_packed(packed, weights, *given):
     (table, _), _ = packed(weights)
-    per_sample, last = rest[3] if len(rest) > 3 else None, bool(rest[5]) if len(rest) > 5 else False
+    return embedding_bag(table, *given)
+
+
+def embedding_bag(table, indices, offsets=None, *rest):
+    """``rest``: scale_grad_by_freq, mode, pruned, per_sample_weights, compressed_indices, include_last_offset."""
+    weights, last = rest[3] if len(rest) > 3 else None, bool(rest[5]) if len(rest) > 5 else False
     offsets = None if offsets is None else offsets.long()
     return torch.nn.functional.embedding_bag(
-        indices.long(), table, offsets, mode="sum", per_sample_weights=per_sample, include_last_offset=last
+        indices.long(), table, offsets, mode="sum", per_sample_weights=weights, include_last_offset=last
     )
 
 
-OPERATORS = {
-    "embedding_bag_byte": embedding_bag_packed,
-    "add": binary(torch.add),
-    "add_relu": binary(torch.add, torch.relu),
-    "cat": cat,
+FUSED = {
+    "add": add,
     "conv1d": convolution,
-    "conv1d_relu": convolution_relu,
     "conv2d": convolution,
-    "conv2d_relu": convolution_relu,
     "conv3d": convolution,
-    "conv3d_relu": convolution_relu,
-    "embedding_bag_byte_rowwise_offsets": embedding_bag_byte,
     "linear": linear,
+    "mul": mul,
+}
+OPERATORS = {
+    **{name: requantized(function) for name, function in FUSED.items()},
+    **{name + "_relu": requantized(function, torch.relu) for name, function in FUSED.items()},
+    "cat": cat,
+    "embedding_bag_byte": embedding_bag_packed,
+    "embedding_bag_byte_rowwise_offsets": embedding_bag_of_rows,
     "linear_dynamic": linear_dynamic,
     "linear_dynamic_fp16": linear_dynamic_fp16,
-    "linear_relu": linear_relu,
-    "mul": binary(torch.mul),
-    "mul_relu": binary(torch.mul, torch.relu),
 }
 """Operators of ``quantized::`` by name."""

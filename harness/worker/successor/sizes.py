@@ -3,7 +3,7 @@
 import torch
 
 
-def taken(program, arguments):
+def of_program(program, arguments):
     """Return per argument of the program its path and what it holds open: sizes of a tensor, None where free.
 
     What is no tensor has no sizes: ``[path, null]`` for a constant of the program, ``[path, []]`` for an open number.

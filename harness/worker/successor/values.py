@@ -13,6 +13,7 @@ import operator
 import torch
 
 from gate_worker.graph import nodes
+from gate_worker.values import trees
 
 NUMBERS = (int, float, complex, torch.SymInt, torch.SymFloat, torch.SymBool)
 # In the order of c10::ScalarType, by which a graph names them.
@@ -38,9 +39,7 @@ def run(node, inputs):
         for table in (LISTS, nodes.CONTAINERS):
             if kind in table and not wants_tensors(node):
                 return nodes.outputs_of(node, table[kind](*inputs))
-    if kind in ARITHMETIC and all(isinstance(value, NUMBERS) or value is None for value in inputs):
-        return nodes.outputs_of(node, ARITHMETIC[kind](*inputs))
-    if kind in ARITHMETIC and all(isinstance(value, (*NUMBERS, str)) for value in inputs):  # a way of rounding
+    if kind in ARITHMETIC and all(isinstance(value, (*NUMBERS, str, type(None))) for value in inputs):
         return nodes.outputs_of(node, ARITHMETIC[kind](*inputs))
     return nodes.outputs_of(node, operator_of(node)(inputs))
 
@@ -63,22 +62,13 @@ def operator_of(node):
 
 
 def _resolved(schema):
-    name, _, overload = schema.partition("(")[0].partition(".")
-    namespace, _, base = name.partition("::")
-    try:
-        call = getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")
-    except (AttributeError, RuntimeError):
-        raise NotImplementedError("%s is no operator of torch.ops" % name)
-    arguments = call._schema.arguments
+    operator = nodes.overload_named(schema)
+    if operator is None:
+        raise NotImplementedError("%s is no operator of torch.ops" % schema.partition("(")[0])
+    arguments = operator._schema.arguments
     converts = [converter(argument) for argument in arguments]
-    keywords = [argument.name for argument in arguments if argument.kwarg_only]
-    first = len(arguments) - len(keywords)
-
-    def called(inputs):
-        given = [convert(value) for convert, value in zip(converts, inputs)]
-        return call(*given[:first], **dict(zip(keywords, given[first:])))
-
-    return called
+    called = nodes.caller(operator, arguments)
+    return lambda inputs: called([convert(value) for convert, value in zip(converts, inputs)])
 
 
 def converter(argument):
@@ -133,11 +123,7 @@ def quantized_free(value):
 
 def copied(value):
     """Return a copy of containers; tensors and numbers in them stay the same."""
-    if isinstance(value, list):
-        return [copied(item) for item in value]
-    if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
-    return tuple(map(copied, value)) if isinstance(value, tuple) else value
+    return trees.mapped(value, lambda tensor: tensor)
 
 
 def changed(before, after):
@@ -270,7 +256,8 @@ def _is(value, kind):
 
 
 def range_length(low, high, step):
-    return max(0, -(-(high - low) // step)) if not symbols_in([low, high, step]) else -(-(high - low) // step)
+    turns = -(-(high - low) // step)
+    return turns if symbols_in(turns) else max(0, turns)
 
 
 def least(*given):
@@ -293,7 +280,7 @@ def divide(left, right, rounding=None):
     return left // right if rounding == "floor" else whole(left / right)
 
 
-def is_code(tensor):
+def code_of(tensor):
     return DTYPES.index(tensor.dtype)
 
 
@@ -302,29 +289,30 @@ NODES = {
 }
 """Kinds whose node says more than its inputs."""
 
+SAME = (
+    *("aten::__is__", "aten::__isnot__", "aten::format", "aten::str", "prim::Print", "prim::device"),
+    *("prim::unchecked_cast", "prim::unchecked_unwrap_optional"),
+)
+"""What ``graph.nodes`` does to values that may be symbols, too."""
+
 VALUES = {
+    **{kind: nodes.VALUES[kind] for kind in SAME},
     "aten::__derive_index": lambda index, start, step: start + index * step,
-    "aten::__is__": lambda left, right: left is right,
-    "aten::__isnot__": lambda left, right: left is not right,
     "aten::__not__": lambda value: torch.sym_not(value) if isinstance(value, torch.SymBool) else not value,
     "aten::__range_length": range_length,
     "aten::as_tensor": new_tensor,
     "aten::dim": lambda tensor: tensor.dim(),
-    "aten::format": lambda text, *given: text.format(*given),
     "aten::is_autocast_cpu_enabled": lambda: False,
     "aten::is_autocast_enabled": lambda: False,
     "aten::is_floating_point": lambda tensor: tensor.is_floating_point(),
     "aten::is_scripting": lambda: True,
     "aten::numel": lambda tensor: tensor.numel(),
     "aten::size": size,
-    "aten::str": str,
     "aten::tensor": new_tensor,
     "aten::warn": lambda *given: None,
     "prim::AutogradAnyNonZero": lambda *given: False,
     "prim::NumToTensor": lambda value: value,
-    "prim::Print": lambda *given: None,
-    "prim::device": lambda tensor: tensor.device,
-    "prim::dtype": is_code,
+    "prim::dtype": code_of,
     "prim::is_cuda": lambda tensor: tensor.is_cuda,
     "prim::is_mkldnn": lambda tensor: False,
     "prim::is_nested": lambda tensor: False,
@@ -334,8 +322,6 @@ VALUES = {
     "prim::max": largest,
     "prim::min": least,
     "prim::type": lambda device: device.type,
-    "prim::unchecked_cast": lambda value: value,
-    "prim::unchecked_unwrap_optional": lambda value: value,
 }
 
 LISTS = {
@@ -353,12 +339,7 @@ LISTS = {
 }
 
 ARITHMETIC = {
-    "aten::Bool": boolean,
-    "aten::Float": real,
-    "aten::FloatImplicit": real,
-    "aten::Int": whole,
-    "aten::IntImplicit": whole,
-    "aten::ScalarImplicit": lambda value: value,
+    **NUMBER_OF,
     "aten::__and__": lambda left, right: left & right,
     "aten::__or__": lambda left, right: left | right,
     "aten::__xor__": operator.xor,
@@ -373,7 +354,6 @@ ARITHMETIC = {
     "aten::floordiv": operator.floordiv,
     "aten::ge": operator.ge,
     "aten::gt": operator.gt,
-    "aten::item": lambda value: value,
     "aten::le": operator.le,
     "aten::log": math.log,
     "aten::log2": math.log2,

@@ -39,7 +39,6 @@ class Learnt:
     """What a walk with real tensors, of every request, has learnt of a module for the walk that is traced.
 
     Attributes:
-        decided: place of a node -> what each request decides there, or which number a tensor holds.
         tensors: path -> tensor that is neither parameter nor buffer: constants, attributes, packed weights.
         packed: path of an attribute with packed weights -> the paths of its tensors, and what else they hold.
         constants: name -> value of the buffers of one element that no request changes.

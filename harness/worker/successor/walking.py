@@ -4,7 +4,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from gate_worker.graph import node_facts
-from gate_worker.successor import sizes, walked
+from gate_worker.successor import sizes, values, walked
+from gate_worker.values import trees
 
 # Each is traced anew: seconds.
 MOST_EXAMPLES = 3
@@ -42,6 +43,7 @@ class Tracing:
 
     def __init__(self, module, requests, *, gradients):
         self._module, self._requests, self._gradients = module, requests, gradients
+        self._all = list(requests.values())
         self._learnt = walked.Learnt()
         self._learning = self._walked(traces=False)
 
@@ -53,7 +55,7 @@ class Tracing:
             for name in examples:
                 walk = self._walked(traces=True)
                 try:
-                    program = exported(walk, self._requests[name], self._requests.values())
+                    program = exported(walk, self._requests[name], self._all)
                 except Exception:
                     if best is None:
                         raise
@@ -63,7 +65,7 @@ class Tracing:
                     raise walked.NotWalked(
                         "sizes decide, and a program of torch %s checks bounds alone" % torch.__version__
                     )
-                held = held_sizes(program, self._requests[name], list(self._requests.values()))
+                held = held_sizes(program, self._requests[name], self._all)
                 if best is None or held < best[0]:
                     best = held, program, name, [described(node, how) for node, how in self.walk.fixed]
                 if not held:
@@ -77,9 +79,9 @@ class Tracing:
 
     def _learn(self):
         before = {name: tensor.clone() for name, tensor in single(self._learning)}
-        for arguments in self._requests.values():
+        for arguments in self._all:
             with self._learnt.request():
-                self._learning(*copied(arguments))
+                self._learning(*trees.mapped(arguments, torch.clone))  # what it changes in place is this request's own
         unchanged = [(name, now) for name, now in single(self._learning) if torch.equal(before[name], now)]
         self._learnt.constants = {name: now.clone() for name, now in unchanged}
 
@@ -100,7 +102,7 @@ def require_checks(program, wanted):
 def held_sizes(program, example, requests):
     """Return how many sizes the program holds constant that requests vary."""
     wanted = [leaf for leaf in pytree.tree_leaves(open_sizes(example, requests, numbers=False)) if leaf is not None]
-    held = [size for _, held in sizes.taken(program, example) for size in held or ()]
+    held = [size for _, held in sizes.of_program(program, example) for size in held or ()]
     return len(wanted) - sum(size is None for size in held)
 
 
@@ -110,8 +112,8 @@ def single(module):
 
 def exported(walk, example, requests):
     """Return the program with open sizes; plain numbers that requests vary stay open where the release can."""
-    shapes = open_sizes(example, list(requests), numbers=True)
-    closed = open_sizes(example, list(requests), numbers=False)
+    shapes = open_sizes(example, requests, numbers=True)
+    closed = open_sizes(example, requests, numbers=False)
     if shapes != closed:
         try:
             return torch.export.export(walk, tuple(example), dynamic_shapes=(shapes,), strict=False)
@@ -122,17 +124,6 @@ def exported(walk, example, requests):
 
 def described(node, how):
     return {"kind": node.kind(), "source": node_facts.facts_of(node, ())["source"], "value": how}
-
-
-def copied(value):
-    """Return arguments as new tensors: what a request changes in place is its own."""
-    if isinstance(value, torch.Tensor):
-        return value.clone()
-    if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*map(copied, value))
-    return type(value)(map(copied, value)) if isinstance(value, (list, tuple)) else value
 
 
 def open_sizes(example, requests, *, numbers):
@@ -150,16 +141,8 @@ def open_sizes(example, requests, *, numbers):
 
 
 def first_size(arguments):
-    shaped = [tensor for tensor in tensors_in(arguments) if tensor.dim() > 0]
-    return shaped[0].shape[0] if shaped else None
-
-
-def tensors_in(value):
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple, dict)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from tensors_in(item)
+    tensors = (leaf for leaf in pytree.tree_leaves(list(arguments)) if isinstance(leaf, torch.Tensor))
+    return next((tensor.shape[0] for tensor in tensors if tensor.dim() > 0), None)
 
 
 def sizes_of(value, others, batch, *, numbers):
@@ -178,8 +161,8 @@ def sizes_of(value, others, batch, *, numbers):
             for index, item in enumerate(value)
         ]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    return torch.export.Dim.AUTO if numbers and is_whole and any(other != value for other in others) else None
+    varies = values.is_whole(value) and any(other != value for other in others)
+    return torch.export.Dim.AUTO if numbers and varies else None
 
 
 def is_open(value, others, axis, batch):
