@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,12 +12,15 @@ import pytest
 
 from harness.apps.attach import system
 from harness.core.errors import ConfigError, ExitCode
+from harness.machine.proc_files import read, status_in
 from harness.verdict.exit_codes import exit_code
 
 
 @pytest.fixture
 def sleeping() -> Iterator[int]:
     process = subprocess.Popen(("sleep", "30"))
+    while (status := status_in(read(f"/proc/{process.pid}/stat"))) is not None and status.state != "S":
+        time.sleep(0.01)  # until it has begun, for which it may have had to wait
     yield process.pid
     process.kill()
     process.wait()
