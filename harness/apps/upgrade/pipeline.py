@@ -127,7 +127,7 @@ def all_stages(ready: Provisioned, effects: Effects) -> Decided:
         during = "timing"
         judged = judge_cells(benchmark(time_initialization(compared, effects), effects), effects)
         during = "the search for what is behind red cells"
-        attributed = judge_attributed(attribute_failures(judged, effects), effects)
+        attributed = with_causes_asked(judged, effects)
         diagnosed = explain(mitigate(attributed, effects), effects)
         rollback = judge_rollback_probes(inspected, answered, effects)
     except KeyboardInterrupt as stop:
@@ -155,12 +155,15 @@ def judge(
     compared = compare(started, effects, differs)
     timed = time(compared, effects)
     judged = judge_cells(timed, effects)
-    attributed = judge_attributed(attribute_failures(judged, effects), effects)
-    return without_changed_bytes(_with_noise_of_red(attributed, effects), effects)
+    return without_changed_bytes(with_causes_asked(judged, effects), effects)
 
 
-def _with_noise_of_red(facts: Attributed, effects: Effects) -> Attributed:
-    """Return the facts with all that the old release can say of red models: searches judge changes of them by it."""
+def with_causes_asked(judged: Judged, effects: Effects) -> Attributed:
+    """Return the facts with what is behind failures, and all that the old release can say of red models.
+
+    Searches judge changes of these by it.
+    """
+    facts = judge_attributed(attribute_failures(judged, effects), effects)
     red = [name for name, cells in facts.verdicts.items() if any(cell.status is Status.FAIL for cell in cells)]
     lacking = [name for name in red if was_asked_once(name, facts)]
     if not lacking:

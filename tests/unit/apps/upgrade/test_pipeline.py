@@ -1,6 +1,7 @@
 """The order of stages is in their types: swapped or left out, they do not fit, and mypy says so."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -15,8 +16,13 @@ from harness.probing.export import export_models
 from harness.probing.facts import Judged, Provisioned
 from harness.probing.old_answers import probe_old_release
 from harness.apps.upgrade.decide import tell_so_far
+from harness.apps.upgrade.pipeline import with_causes_asked
+from harness.core.outcome import Status
+from harness.core.verdict import CellVerdict
 from harness.checks.startup.initialize import initialize_groups
 from harness.checks.startup.native import build_workers
+from tests.unit.builders.stages import Runner, effects, known, planned, probed, result
+from tests.unit.builders.tensors import write_answers
 
 STAGES: tuple[Callable[..., Any], ...] = (
     export_models,
@@ -111,3 +117,16 @@ def function(name: str, stages: Any, so_far: int = NAMES.index("compare")) -> st
     lines.insert(so_far + 1, f"    tell_so_far(facts{so_far + 1}, (), effects)")
     head = f"\n\ndef {name}(facts0: Provisioned, effects: Effects) -> Judged:\n"
     return head + "\n".join([*lines, f"    return facts{len(stages)}"]) + "\n"
+
+
+def test_searches_are_given_the_noise_of_red_models_that_answered_bit_for_bit_alike(tmp_path: Path) -> None:
+    facts = known(planned("slow", "fine"))
+    once = {name: replace(answers, results=answers.results[:1]) for name, answers in facts.baselines.items()}
+    cells = {
+        name: (CellVerdict(cell=f"{name}/latency", model=name, scenario="latency", status=status, findings=()),)
+        for name, status in (("slow", Status.FAIL), ("fine", Status.PASS))
+    }
+    directory = write_answers(tmp_path, {"slow": ["int", 1]})
+    runner = Runner(lambda request: probed(result("slow"), side="old", directory=directory))
+    found = with_causes_asked(replace(facts, baselines=once, verdicts=cells), effects(runner))
+    assert {name: len(answers.results) for name, answers in found.baselines.items()} == {"slow": 2, "fine": 1}
