@@ -8,6 +8,7 @@ import tempfile
 import torch
 
 from gate_worker import settings, wire
+from gate_worker.successor import guards
 
 
 def package(request, run_dir, log):
@@ -16,6 +17,7 @@ def package(request, run_dir, log):
     log.mark("switches", settings.apply_process_wide(request))
     with log.phase(wire.LOAD, model=name):
         program = torch.export.load(artifact["path"])
+        guards.write(program)
     try:
         with log.phase(wire.COMPILE, model=name):
             from torch import _inductor
