@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from harness.checks.prediction.semantics import changes_between
-from harness.core.findings import status_of
+from harness.core.findings import Severity, status_of, weight
 from harness.core.models import Artifact
 from harness.core.outcome import Status
 from harness.core.text import counted, first_few, joined
@@ -133,6 +133,17 @@ def changed_operators(artifact: Artifact, pair: tuple[str, str], *, draws: bool)
         for change, _ in changes_between(*pair)
         if change.operator in artifact.operators and (draws or not change.drawn)
     )
+
+
+def unseen_changes(row: RowVerdict) -> tuple[Finding, ...]:
+    """Return the warnings of a row that an operator is known to answer otherwise, which guesses may not have shown."""
+    found = [
+        (item.subject, item)
+        for cell in row.cells
+        for item in cell.findings
+        if item.kind == "changed_operator" and weight(cell, item.kind) is Severity.WARN
+    ]
+    return tuple(dict(found).values())
 
 
 def with_provenance(verdict: CellVerdict, provenance: Provenance) -> CellVerdict:

@@ -148,6 +148,7 @@ def _glances(report: RunReport) -> Iterator[Fact]:
         *_rollback(report),
         *_migration(report),
         *_machine(report),
+        *_unseen(table_rows(report)),
         *_not_measured(table_rows(report)),
         *_notes(report),
     ):
@@ -255,6 +256,14 @@ def _machine(report: RunReport) -> Glances:
     events = report.during_run.events if report.during_run is not None else ()
     if events:
         yield "machine", "; ".join(f"{event.name}: {event.read}" for event in events), OPEN, "machine"
+
+
+def _unseen(rows: Sequence[TableRow]) -> Glances:
+    """Yield which models pass though an operator of theirs is known to answer otherwise."""
+    models = [row.model for row in rows if row.unseen_changes]
+    if models:
+        words = f"{counted(len(models), 'model')} with an operator that is known to answer otherwise: {_few(models)}"
+        yield "warning", words, OPEN, "run"
 
 
 def _not_measured(rows: Sequence[TableRow]) -> Glances:
