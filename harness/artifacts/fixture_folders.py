@@ -64,7 +64,7 @@ def read_sources(paths: Iterable[Path], root: Path, *, package_root: str | None 
 
 
 def changed_sources(models: Iterable[ModelDeclaration]) -> list[str]:
-    """Return the fixture files, artifacts, requests and manifests that are no longer what they were when ``models`` were read."""
+    """Return the fixture files, artifacts, requests and manifests that are not as when ``models`` were read."""
     models = tuple(models)
     changed = [path for model in models if model.given is not None for path in changed_files(model)]
     digests = {(model.package_root, model.source): model.source_digest for model in models if model.given is None}

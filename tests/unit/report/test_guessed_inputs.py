@@ -68,7 +68,8 @@ def test_a_pass_that_guesses_may_not_have_shown_is_marked_and_told_before_all_no
     changed = Finding(kind="changed_operator", message="aten::gelu: the newer one rounds", subject="aten::gelu")
     warned = verdict("detector", "alone", Status.PASS, changed)
     rows = tuple(
-        replace(row, cells=(warned, *row.cells[1:])) if row.model == "detector" else row for row in report.judgement.rows
+        replace(row, cells=(warned, *row.cells[1:])) if row.model == "detector" else row
+        for row in report.judgement.rows
     )
     notes = tuple(f"{at}.bin is no TorchScript (left out)" for at in range(12))
     report = replace(report, judgement=replace(report.judgement, rows=rows), notes=notes)

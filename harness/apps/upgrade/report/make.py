@@ -384,10 +384,11 @@ def _notes(
     return tuple(dict.fromkeys(notes))
 
 
-def _methods(facts: Inspected) -> dict[str, tuple[str, ...]]:
-    """Return the methods of models that are files, as far as they could be read."""
+def _methods(facts: Inspected) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return the methods of models that are files, as far as they could be read, each with those that it calls."""
     files = {model.name: facts.predictions.get(model.name) for model in facts.plan.models if model.given is not None}
-    return {name: file.facts.methods for name, file in files.items() if file is not None and file.facts is not None}
+    read = {name: file.facts for name, file in files.items() if file is not None and file.facts is not None}
+    return {name: {method: of.calls.get(method, ()) for method in of.methods} for name, of in read.items()}
 
 
 def _declared_tolerances(models: Sequence[ModelDeclaration]) -> list[str]:
