@@ -363,7 +363,7 @@ def _notes(
         notes.append(f"latency was not measured ({_why_no_latency(facts, effects)})")
     left_out = facts.rollback.left_out if facts.rollback is not None else {}
     notes.extend(f"left out of the rollback, {name}: {how}" for name, how in left_out.items())
-    notes.extend(later_call_notes(facts, findings.differs))
+    notes.extend(later_call_notes(facts, findings.differs, findings.agrees))
     notes.extend(different_builds(facts.fingerprints))
     notes.extend(unexplained_notes(facts))
     notes.extend(time_notes(facts.attributions))
