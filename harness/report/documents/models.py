@@ -317,7 +317,8 @@ def quantities_part(models: Sequence[ModelExcess]) -> Part:
         parts.append(Part(title=title, folded=True, importance=importance, blocks=(numbers,)))
     about = Fact(
         "",
-        f"New over old, from the benchmark; what is beyond its limit is marked; {NOT_MEASURED}: not measured",
+        f"New over old, the mean over pairs of processes that were timed side by side; medians of each release, as in "
+        f"the table of models, may differ from it; what is beyond its limit is marked; {NOT_MEASURED}: not measured",
         DETAIL,
     )
     return Part(

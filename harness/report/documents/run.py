@@ -94,6 +94,7 @@ from harness.verdict.commands import is_red, price_command, report_command
 from harness.verdict.counting import cell_word, counts_of
 
 SIGNS = "x: new time / old time; ?: could not tell whether within the limit; -: not measured"
+MEDIANS = "medians of each release; how much slower it is comes of pairs of processes, and may differ where these do"
 ROWS_SHOWN, OTHERS_SHOWN, LINES_SHOWN, STEPS_SHOWN, CELLS_SHOWN = 10, 6, 3, 5, 60
 """On a terminal: rows of the table, models neither green nor red, notes of each kind; everywhere: steps; on a page
 cells of a cause.
@@ -292,6 +293,7 @@ def _models(report: RunReport, rows: Sequence[TableRow]) -> Part:
     floor = f"means decided by time: slower by less than {amount(floor_of(report), 's')} per call is no finding"
     notes = [
         *facts([("-", f"means not measured: {absent}" if absent else "")], DETAIL),
+        *facts([("->", MEDIANS if timed else "")], DETAIL),
         *facts([("times", timed)], USUAL),
         *facts([(GUESSED, f"{guessed}, listed in report.md" if guessed else "")], FIRST),
         *facts([(BY_FLOOR, floor if any(row.by_floor for row in rows) else "")], FIRST),

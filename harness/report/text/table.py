@@ -202,13 +202,12 @@ def _steady(row: TableRow, words: str) -> str:
 
 
 def _old_new(pair_s: tuple[float, float] | None, ratio: float | None, *, compact: bool) -> str:
-    """Return old and new, or their factor; the benchmark's ratio is used where there are no medians."""
-    if pair_s is None:
-        return NOT_MEASURED if ratio is None else times(ratio)
-    if not compact:
+    """Return the medians of both releases, or the factor as the benchmark pairs them; that of the medians without."""
+    if pair_s is not None and not compact:
         return seconds_pair(*pair_s)
-    old_s, new_s = pair_s
-    return times(new_s / old_s if old_s > 0 else float("nan"))
+    if ratio is None and pair_s is not None:
+        ratio = pair_s[1] / pair_s[0] if pair_s[0] > 0 else float("nan")
+    return NOT_MEASURED if ratio is None else times(ratio)
 
 
 def not_measured(rows: Sequence[TableRow]) -> str:
