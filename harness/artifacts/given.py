@@ -1,5 +1,6 @@
 """Finds the artifacts that ``--artifacts`` means, and the requests next to them."""
 
+import contextlib
 import difflib
 import hashlib
 import itertools
@@ -124,13 +125,11 @@ CHEAP_BYTES: Final = 4 << 20
 def _content_or_time(path: str, within: str) -> tuple[int, int | str]:
     try:
         status = os.stat(path)  # noqa: PTH116
-        if status.st_size <= CHEAP_BYTES:
-            with opened(path, within) as source:
-                return source.size, hashlib.sha256(source.read(0, source.size)).hexdigest()
     except OSError:  # gone: that is a change too
         return -1, 0
-    except CannotRead:
-        pass
+    if status.st_size <= CHEAP_BYTES:
+        with contextlib.suppress(CannotRead), opened(path, within) as source:
+            return source.size, hashlib.sha256(source.read(0, source.size)).hexdigest()
     return status.st_size, status.st_mtime_ns
 
 

@@ -71,7 +71,7 @@ def stride_notes(cells: Iterable[CellVerdict]) -> tuple[str, ...]:
 
 
 def _unasked(methods: Mapping[str, Sequence[str]], artifact: Artifact) -> list[str]:
-    pending = [*(item.method for item in artifact.input_sets), artifact.reset]
+    pending = [*(item.method for item in artifact.input_sets), artifact.reset or ""]
     reached: set[str] = set()
     while pending:
         name = pending.pop()

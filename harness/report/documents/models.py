@@ -60,11 +60,14 @@ def models_part(report: RunReport, models: Sequence[ModelExcess], red: Mapping[s
     first = {model: cause.id for cause in reversed(report.causes) for model in cause.models}
     titles = {cause.id: (cause.title, cause_tone(cause)) for cause in report.causes}
     groups: dict[tuple[str, str], list[Part]] = {title: [] for title in titles.values()}
-    open_, quiet = ("passing, something undecided or with a warning", OPEN), ("nobody has to look at", GOOD)
-    groups |= {open_: [], quiet: []}
+    open_, quiet = ("passing, something undecided", OPEN), ("nobody has to look at", GOOD)
+    warned = ("passing, with a warning", OPEN)
+    groups |= {open_: [], warned: [], quiet: []}
     for at, item in enumerate(models):
         cause = first.get(item.row.model)
-        own = open_ if row_tone(item.row) == OPEN and item.row.status is Status.PASS else quiet
+        own = quiet
+        if item.row.status is Status.PASS and row_tone(item.row) == OPEN:
+            own = warned if item.row.status_word == Status.PASS.value else open_
         groups[titles[cause] if cause is not None else own].append(
             _model(report, item, red, trust.get(item.row.model), ALL + 90 * at // len(models))
         )

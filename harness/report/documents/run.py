@@ -8,7 +8,7 @@ from harness.core.outcome import Decision, Status
 from harness.core.plan import INITIALIZATION_LIMIT
 from harness.core.quantities import INITIALIZATION
 from harness.core.releases import Matrix
-from harness.core.report import CellTrend, RunOutline, RunReport
+from harness.core.report import CellChange, CellTrend, RunOutline, RunReport
 from harness.core.text import amount, counted, joined
 from harness.core.verdict import Cause, CellVerdict
 from harness.report.document import (
@@ -240,7 +240,7 @@ def _nothing(report: RunReport, models: Sequence[ModelExcess]) -> str:
 
 def _cause(report: RunReport, cause: Cause, at: int, red: Mapping[str, RedCell], where: str, *, stepped: bool) -> Part:
     """Return one cause; on a page its models are links, and each of its cells says what happened there."""
-    changes = {item.cell: item.change for item in report.baseline.changes} if report.baseline is not None else {}
+    changes = {item.cell: item for item in report.baseline.changes} if report.baseline is not None else {}
     shown = [red[cell] for cell in cause.cells if cell in red]
     cells = tuple(_red_cell(cell, changes.get(cell.cell)) for cell in shown[:CELLS_SHOWN])
     what = "What the cell says" if len(shown) == 1 else f"What each of {len(shown)} cells says"
@@ -256,10 +256,10 @@ def _cause(report: RunReport, cause: Cause, at: int, red: Mapping[str, RedCell],
 CELL_HEADS = ("model", "stage", "what happened", "since the baseline")
 
 
-def _red_cell(cell: RedCell, change: CellTrend | None) -> Row:
+def _red_cell(cell: RedCell, change: CellChange | None) -> Row:
     by_label = dict(reversed(cell.lines))
-    changed = change is not None and change is not CellTrend.UNCHANGED
-    since = Cell(change.words, tone=CHANGE_TONES[change]) if change is not None and changed else Cell("")
+    changed = change is not None and change.change is not CellTrend.UNCHANGED
+    since = Cell(change.words, tone=CHANGE_TONES[change.change]) if change is not None and changed else Cell("")
     what = by_label.get("what") or by_label.get("why", "")
     return Row(
         cells=(
@@ -356,7 +356,9 @@ def _initialization(report: RunReport) -> Part:
     limit = report.limits.get(INITIALIZATION, INITIALIZATION_LIMIT)
     heads = tuple(HEADS[at] for at in kept)
     numbers = tuple(range(change - 1, len(heads) - 2))
-    table = [Table(heads=heads, rows=rows, numbers=numbers, long=(change,) * timed, noun="row")] if rows else []
+    table = (
+        [Table(heads=heads, rows=rows, numbers=numbers, long=(change,) * timed, noun="initialization")] if rows else []
+    )
     blocks: tuple[Block, ...] = (
         *table,
         *facts(legend(report.scenarios, limit), MORE),

@@ -45,7 +45,7 @@ def since_lines(report: RunReport, *, listed: int = LISTED) -> tuple[tuple[str, 
         return ()
     lines = [("baseline", since_words(report)), *(("differs", text) for text in difference_lines(found))]
     shown = _together(found)
-    lines += [(cells[0].change.words, _words(cells)) for cells in shown[:listed]]
+    lines += [(cells[0].words, _words(cells)) for cells in shown[:listed]]
     left_out = len(found.changes) - sum(len(cells) for cells in shown[:listed])
     return (*lines, ("more", f"{counted(left_out, 'cell')}, in report.json")) if left_out else tuple(lines)
 
@@ -87,7 +87,7 @@ def change_of_cell(report: RunReport, cell: CellVerdict) -> tuple[tuple[str, str
     if found is None:
         return (("baseline", f"unchanged {since}"),)
     was = f" ({found.was.value} before)" if found.was is not None else ""
-    return (("baseline", f"{found.change.words} {since}{was}{f': {found.why}' if found.why else ''}"),)
+    return (("baseline", f"{found.words} {since}{was}{f': {found.why}' if found.why else ''}"),)
 
 
 def machine_lines(report: RunReport, cell: CellVerdict) -> tuple[tuple[str, str], ...]:

@@ -195,7 +195,7 @@ class Inferrer:
         half = NO_KERNEL.search(self._failure)
         if half and self._device.name == "cpu":
             return (
-                "%s: torch %s cannot compute %s there on a CPU (%s): run on a GPU (--device), or judge a float32 copy"
+                "%s: torch %s cannot compute %s there on a CPU: run on a GPU (--device), or judge a float32 copy (%s)"
                 % (
                     signatures.described(self._module, method),
                     torch.__version__.partition("+")[0],

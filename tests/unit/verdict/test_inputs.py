@@ -174,7 +174,7 @@ def test_request_that_raises_in_both_releases_is_not_taken_for_an_old_failure_of
 
 def test_methods_that_no_request_reaches_are_reported() -> None:
     codec = artifact(input_sets=(InputSet(name="example"),), reset="clear")
-    calls = {
+    calls: dict[str, tuple[str, ...]] = {
         "forward": ("nms",),
         "nms": ("area", "nms"),
         "area": (),
@@ -182,7 +182,7 @@ def test_methods_that_no_request_reaches_are_reported() -> None:
         "__setstate__": (),
         "clear": (),
     }
-    methods = {"codec": calls, "plain": {"forward": ()}}
+    methods: dict[str, dict[str, tuple[str, ...]]] = {"codec": calls, "plain": {"forward": ()}}
     (note,) = untested_method_notes(methods, {"codec": codec, "plain": codec, "unread": None})
     assert note.endswith("codec: decode")
     assert untested_method_notes({"codec": {"forward": ()}}, {"codec": codec}) == ()
