@@ -61,6 +61,17 @@ def untested_method_notes(
     return (f"methods that no request reaches, so they were not tested: {named}{more}",)
 
 
+def draw_notes(models: Sequence[str]) -> tuple[str, ...]:
+    """Return the note on models of which a call draws random numbers; none where there is none."""
+    if not models:
+        return ()
+    draw = "draws" if len(models) == 1 else "draw"
+    return (
+        f"{first_few(models, NAMED)} {draw} random numbers in a call, compared from one seed: was it meant, or saved in "
+        "training mode (a dropout)?",
+    )
+
+
 def stride_notes(cells: Iterable[CellVerdict]) -> tuple[str, ...]:
     """Return the note on outputs that have other strides than before, which fails no cell; none where there is none."""
     strides = {cell.model: finding for cell in cells for finding in cell.findings if finding.kind == "stride"}

@@ -57,7 +57,7 @@ from harness.serving.settings.differences import Setting
 from harness.store import codec
 from harness.verdict.causes import with_causes
 from harness.verdict.cells import numeric_settings
-from harness.verdict.inputs import guess_notes, guess_of, stride_notes, untested_method_notes
+from harness.verdict.inputs import draw_notes, guess_notes, guess_of, stride_notes, untested_method_notes
 from harness.verdict.latency import common_notes
 from harness.verdict.waivers.apply import ran_under
 from harness.verdict.waivers.uses import waiver_notes, waiver_uses
@@ -353,6 +353,7 @@ def _notes(
     artifacts = {model.name: facts.exports[model.name].artifact for model in facts.plan.models}
     notes.extend(guess_notes(artifacts))
     notes.extend(untested_method_notes(_methods(facts), artifacts))
+    notes.extend(draw_notes([name for name in artifacts if facts.draws(name)]))
     notes.extend(stride_notes(facts.judgement.cells))
     notes.extend(facts.worker_notes if facts.initialized else ())
     if words := not_begun_words(facts):
