@@ -66,10 +66,8 @@ def draw_notes(models: Sequence[str]) -> tuple[str, ...]:
     if not models:
         return ()
     draw = "draws" if len(models) == 1 else "draw"
-    return (
-        f"{first_few(models, NAMED)} {draw} random numbers in a call, compared from one seed: was it meant, or saved in "
-        "training mode (a dropout)?",
-    )
+    question = "is that meant, or was it saved in training mode (a dropout)?"
+    return (f"{first_few(models, NAMED)} {draw} random numbers in a call, compared from one seed: {question}",)
 
 
 def stride_notes(cells: Iterable[CellVerdict]) -> tuple[str, ...]:
