@@ -435,6 +435,8 @@ def _run(report: RunReport, rows: Sequence[TableRow]) -> Iterator[Block]:
         yield Part(
             title="What happened to the machine while it ran",
             id="machine",
+            folded=True,  # no note, where these are counted
+            opened=True,
             importance=DETAIL,
             blocks=(Table(heads=("what", "found", "so what", "do this"), rows=happened, importance=DETAIL),),
         )
