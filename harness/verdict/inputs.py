@@ -66,7 +66,7 @@ def draw_notes(models: Sequence[str]) -> tuple[str, ...]:
     if not models:
         return ()
     draw = "draws" if len(models) == 1 else "draw"
-    question = "is that meant, or was it saved in training mode (a dropout)?"
+    question = "is that meant, or was it traced in training mode (a dropout)?"
     return (f"{first_few(models, NAMED)} {draw} random numbers in a call, compared from one seed: {question}",)
 
 
