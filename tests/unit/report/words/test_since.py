@@ -115,3 +115,16 @@ def test_junit_tells_it_and_fails_nothing_for_it() -> None:
 @pytest.mark.parametrize("change", CellTrend)
 def test_every_change_has_words(change: CellTrend) -> None:
     assert change.words.replace(" ", "").isalpha()
+
+
+def test_what_only_the_other_run_left_open_is_decided_now() -> None:
+    change = CellChange(
+        cell="m/alone",
+        model="m",
+        scenario="alone",
+        change=CellTrend.UNDECIDED,
+        was=Status.INCONCLUSIVE,
+        now=Status.PASS,
+    )
+    assert change.words == "decided now"
+    assert replace(change, was=Status.PASS, now=Status.INCONCLUSIVE).words == "undecided"
