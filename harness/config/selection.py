@@ -108,7 +108,7 @@ def parse_cell_id(text: str) -> Cell:
         raise SelectionError(
             f'cell "{text}": no scenario is called "{scenario}"',
             _meant([f"{model}/{name}" for name in nearest(scenario, CELL_SCENARIOS)])
-            + f"write one like {model}/alone, with any of {', '.join(CELL_SCENARIOS)}",
+            or f"write one like {model}/alone, with any of {', '.join(CELL_SCENARIOS)}",
         )
     return Cell(model, scenario)
 
