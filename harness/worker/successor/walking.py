@@ -6,7 +6,7 @@ import io
 import torch
 from torch.utils import _pytree as pytree
 
-from gate_worker.successor import joined, sizes, values, walked
+from gate_worker.successor import joined, recurrent, sizes, values, walked
 from gate_worker.values import trees
 
 # Each is traced anew: seconds.
@@ -69,13 +69,7 @@ class Tracing:
                     if best is None:
                         raise
                     break
-                require_checks(program, self.walk.checks)
-                if self.walk.joined:
-                    require_saved(program, self._requests[name])
-                if self.walk.compares_sizes and not hasattr(program.module(), "_guards_fn"):
-                    raise walked.NotWalked(
-                        "sizes decide, and a program of torch %s checks bounds alone" % torch.__version__
-                    )
+                self._require(program, name)
                 held = held_sizes(program, self._requests[name], self._all)
                 if best is None or held < best[0]:
                     best = held, program, name, self.walk.decided()
@@ -83,11 +77,19 @@ class Tracing:
                     break
         return best[1:]
 
+    def _require(self, program, name):
+        """Raise where the program would answer others than its example otherwise, or cannot be loaded."""
+        require_checks(program, self.walk.checks)
+        if self.walk.joined:
+            require_saved(program, self._requests[name])
+        if self.walk.compares_sizes and not hasattr(program.module(), "_guards_fn"):
+            raise walked.NotWalked("sizes decide, and a program of torch %s checks bounds alone" % torch.__version__)
+
     def _program(self, name):
         for _ in range(MOST_WALKS):
             walk = self._walked(traces=True)
             walk.take_names(len(self._requests[name]))
-            with contextlib.suppress(walked.Unregistered):
+            with contextlib.suppress(walked.Unregistered), recurrent.whole():
                 return exported(walk, self._requests[name], self._all)
         raise walked.NotWalked("what no request reaches has more constants again and again")
 
