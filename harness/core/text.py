@@ -84,7 +84,7 @@ def error_line(failure: Failure) -> str:
 
 def error_words(failure: Failure) -> str:
     """Return the type of an error and the line that says what is wrong: ``ValueError: no such layer``."""
-    return f"{failure.type}: {error_line(failure)}"
+    return f"{failure.type}: {error_line(failure)}" if failure.type else error_line(failure)
 
 
 def _whole(line: str, rest: Sequence[str]) -> str:
