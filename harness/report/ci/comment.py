@@ -28,7 +28,7 @@ def render_comment(report: RunReport, *, directory: str = "", page: str = "") ->
     """
     first = list(_since(report))
     shown = CAUSES_SHOWN - len(first) - bool(first)
-    # Causes that block come first, each with a step; a path within the run, whose folder stands below.
+    # Causes that keep it from green come first, each with a step; a path within the run, whose folder stands below.
     to_do = {at: f"{at}. {step.whole}" for at, step in enumerate(steps(report, "."), start=1)}
     rows = [
         Row(

@@ -88,7 +88,7 @@ from harness.report.words.summary import (
     title_words,
     torch_words,
 )
-from harness.report.words.to_upgrade import BLOCKING, expectation, owners_of, rewritten_files, steps
+from harness.report.words.to_upgrade import expectation, owners_of, rewritten_files, steps
 from harness.verdict.commands import is_red, price_command, report_command
 from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word, counts_of
 
@@ -250,9 +250,7 @@ def _cause(report: RunReport, cause: Cause, at: int, red: Mapping[str, RedCell],
     left = f"and {len(shown) - len(cells)} more" if len(shown) > len(cells) else ""
     table = Table(heads=CELL_HEADS, rows=cells, kind="red-cell", left=left)
     fold = Part(title=what, folded=True, importance=ALL, blocks=(table,))
-    told = stepped and cause.status in BLOCKING  # its step says whose it is
-    owners = ", ".join(owners_of(report, cause)) if not told else ""
-    before = facts([("owner", owners)])
+    before = facts([("owner", ", ".join(owners_of(report, cause)))])
     return cause_part(cause, at, before=before, after=[fold] if cells else [], where=where, stepped=stepped)
 
 
