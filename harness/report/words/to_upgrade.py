@@ -10,6 +10,7 @@ from harness.core.report import RunReport
 from harness.core.text import counted, first_few, joined
 from harness.core.verdict import Cause, Fix
 from harness.report.words.phrases import path_in_run, shorten
+from harness.verdict.commands import more_command
 from harness.verdict.mitigation import conditions, price_words, provenance_words
 
 NAMED = 2
@@ -58,7 +59,8 @@ def expectation(report: RunReport) -> str:
     if len(remedies) < len(causes):
         return ""
     if open_ := _open(report):
-        return f"Not tested yet: with these fixes it is still {Decision.INCONCLUSIVE.value}, for {first_few(open_, NAMED)}."
+        still = f"{Decision.INCONCLUSIVE.value}, for {first_few(open_, NAMED)}"
+        return f"Not tested yet: with these fixes it is still {still}."
     files = all(remedy.rewrites for remedy in remedies)
     again = f"Not tested yet: run it again with {'these files' if files else 'these fixes'}."
     if any(is_dear(remedy, report) for remedy in remedies if remedy.rewrites):
@@ -67,7 +69,10 @@ def expectation(report: RunReport) -> str:
 
 
 def upgradable_after(report: RunReport) -> str:
-    """Return what all steps come to: ``upgradable after 2 file swaps and 1 setting``; empty as ``expectation`` is, and where something stays undecided."""
+    """Return what all steps come to: ``upgradable after 2 file swaps and 1 setting``.
+
+    Empty as ``expectation`` is, and where something stays undecided.
+    """
     if not expectation(report) or _open(report):
         return ""
     remedies = [(cause, cause.remedy) for cause in report.causes if cause.status in BLOCKING and cause.remedy]
@@ -115,7 +120,8 @@ def _step(report: RunReport, cause: Cause, where: str) -> Step:
         return Step(whose, "it is mended: take its waiver out, and commit that", commands=prune)
     if cause.status is Status.INCONCLUSIVE:
         what = next((text for label, text in cause.evidence if label == "what"), cause.title)
-        return Step(whose, shorten(what, 240), commands=tuple(item for item in cause.commands if item[0] == "go on"))
+        more = more_command(report) if cause.kind == "undecided" else ""
+        return Step(whose, shorten(what, 240), commands=(("go on", more),) if more else ())
     fix = cause.remedy
     dear = fix is not None and is_dear(fix, report)
     waive = tuple(item for item in cause.commands if item[0] == "accept" and (fix is None or dear))
