@@ -1,5 +1,6 @@
 """``fleet run``: the part of a plan that one machine does. Each of its runs is an ordinary one; results are kept."""
 
+import difflib
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -24,13 +25,14 @@ from harness.apps.fleet.stores.reading import foreign_code, sha256_of
 from harness.apps.fleet.stores.sources import UNREACHABLE, Listed, SourceFault, Store
 from harness.apps.fleet.stores.torchserve import unpacked
 from harness.apps.fleet.units import content_of, key_of, runs_of, shard_of
-from harness.apps.report.files import stored_report
+from harness.apps.report.files import Finished, stored_report
+from harness.apps.upgrade.command import EXPLAIN_S
 from harness.apps.upgrade.execute import execute
 from harness.apps.upgrade.plan import make_plan
 from harness.artifacts.archive.limits import CannotRead
 from harness.artifacts.given import GivenModels, source_digest
-from harness.core.errors import ConfigError, DiskFull, RunDirError
-from harness.core.fleet import Examination, Fault, FleetResult, FleetUnit, ShardDone, StoreKind
+from harness.core.errors import ConfigError, DiskFull, RunDirError, SelectionError
+from harness.core.fleet import Examination, Fault, FleetArtifact, FleetResult, FleetUnit, ShardDone, StoreKind
 from harness.core.measurement import LatencyMeasurement
 from harness.core.models import GivenArtifact, ModelDeclaration
 from harness.core.outcome import Status
@@ -110,6 +112,21 @@ def time_more(
     runner.require_same_gate([unit for _, units in runs for unit in units])
     made = sum(runner.time_more(folder, units, more_s) for folder, units in runs)
     return ShardDone(units=sum(len(units) for _, units in runs), known=0, made=made, runs=tuple(runner.runs))
+
+
+def explain(options: Project, planned: PlannedFleet, name: str, *, trust: bool = False, progress: Progress) -> Finished:
+    """Run one artifact of a plan again, in full and asked as the plan says, and search for what is behind red cells.
+
+    It is an ordinary run among those of the project; the fleet's results stay what they are. Raises ``SelectionError``:
+    the plan has no such artifact, or its file is gone or another one; the rest is as of ``run_shard``.
+    """
+    artifact = next((item for item in planned.plan.artifacts if item.name == name), None)
+    if artifact is None or artifact.left_out:
+        near = difflib.get_close_matches(name, [item.name for item in planned.plan.artifacts if not item.left_out], 3)
+        why = f"is not run: {artifact.left_out}" if artifact is not None else "is no artifact of this plan"
+        raise SelectionError(f"{name} {why}", f"name one of fleet report: {', '.join(near)}" if near else "")
+    runner = _Shard(options, planned, FleetResults(planned.folder / STORE), progress, (), trust=trust)
+    return runner.explain(artifact)
 
 
 class _Shard:
@@ -198,6 +215,7 @@ class _Shard:
             source=path.name,
             how="file",
             tags=artifact.tags,
+            owner=artifact.owner,
             tolerance=serving.tolerance,
             reset=serving.reset,
             seed=serving.seed,
@@ -213,6 +231,27 @@ class _Shard:
             ),
         )
         return replace(declaration, source_digest=source_digest(declaration))
+
+    def explain(self, artifact: FleetArtifact) -> Finished:
+        unit = FleetUnit(
+            key=artifact.key,
+            artifact=artifact.name,
+            artifacts=(artifact.name,),
+            examination=Examination.FULL,
+            profile=artifact.serving.profile,
+            risk=0,
+            cost_s=0.0,
+        )
+        try:
+            ready = _Ready(unit, self._declaration(unit, {item.path: item for item in self._store.files()}))
+        except SourceFault as fault:
+            raise SelectionError(fault.text) from None
+        plan = self._plan_of([ready], unit.profile)
+        plan = replace(plan, settings=replace(plan.settings, explain=float(EXPLAIN_S)))
+        options = replace(options_again(self._plan, self._options), progress=self._progress)
+        with RunDir.create(options.reports, f"fleet-{artifact.name}", clock.utc_now()) as run_dir:
+            run_dir.save_plan(plan)
+            return execute(plan, run_dir, options)
 
     def _run(self, ready: Sequence[_Ready]) -> list[FleetUnit]:
         """Run units in one run, or go on with the one that was interrupted; return those that have no result."""

@@ -13,7 +13,7 @@ from harness.core.environment import Environment, EnvSpec
 from harness.core.fleet import PlannedOptions
 from harness.core.plan import PolicySettings, Settings
 from harness.core.errors import ConfigError, RunDirError
-from harness.apps.fleet.plan import Sides, _name_of_side, earlier_answer, load_plan, settings_digest, sides_again
+from harness.apps.fleet.plan import Sides, _name_of_side, earlier_answer, load_plan, settings_digest
 from harness.artifacts.owners import load_fleet_manifest
 from harness.report.json.results import dump_fleet
 from tests.unit.builders.archives import registry
@@ -116,44 +116,6 @@ def test_only_what_may_change_a_result_is_in_the_digest_of_the_settings() -> Non
     ]
     digests = [settings_digest(item) for item in (base, same, *other)]
     assert digests[0] == digests[1] and len(set(digests)) == 1 + len(other)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({}, "--old 2.1.2 --new 2.6.0"),
-        ({"overrides": {"old": "2.2.0", "new": "2.7.0"}}, "--old 2.2.0 --new 2.7.0"),
-        ({"environments": ["old=/a/python"]}, "--new 2.6.0 --env old=/a/python"),
-        ({"environments": ["old=/a/python", "new=/b/python"]}, "--env old=/a/python --env new=/b/python"),
-        (
-            {"environments": ["prod=/a/python"], "overrides": {"old": "prod"}},
-            "--old prod --new 2.6.0 --env prod=/a/python",
-        ),
-        (
-            {"libraries": ["torchvision", "/x/ops.so"]},
-            "--old 2.1.2 --new 2.6.0 --library torchvision --library /x/ops.so",
-        ),
-        (
-            {"assignments": ["old='2.2.0'", "calls=5"]},
-            "--old 2.1.2 --new 2.6.0 --set calls=5",
-        ),
-        (
-            {"overrides": {"device": "cpu", "profile": "cpu_fusion", "deadlines.floor_s": "90", "jobs": "3"}},
-            "--old 2.1.2 --new 2.6.0 --device cpu --profile cpu_fusion --deadline 90",
-        ),
-    ],
-)
-def test_a_command_asks_the_two_releases_that_were_planned(options: dict[str, Any], words: str) -> None:
-    said = PlannedOptions(
-        overrides=options.get("overrides", {}),
-        assignments=tuple(options.get("assignments", ())),
-        environments=tuple(options.get("environments", ())),
-        libraries=tuple(options.get("libraries", ())),
-    )
-    plan = replace(PLAN, old="2.1.2", new="2.6.0", options=said)
-    assert sides_again(plan) == words.split()
-    parsed = parser("gate", typed=["compat"]).parse_args(["compat", *sides_again(plan)])
-    assert parsed.env == options.get("environments", [])
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,15 @@ from typing import Any, cast
 import fsspec
 import pytest
 
-from harness.core.fleet import Serving
+from harness.core.fleet import PlannedOptions, Serving
 from harness.core.models import ArtifactKind
-from harness.core.plan import Settings
+from harness.core.plan import Plan, Settings
 from harness.core.report import RunReport
-from harness.core.errors import RunDirError
+from harness.core.errors import RunDirError, SelectionError
 from harness.apps.fleet import shard
 from harness.apps.fleet.plan import STORE, PlannedFleet, Sides
 from harness.apps.fleet.results import FleetResults
-from harness.apps.fleet.shard import run_shard
+from harness.apps.fleet.shard import explain, run_shard
 from harness.apps.fleet.stores.reading import sha256_of
 from harness.apps.fleet.stores.sources import Listed
 from harness.project import Project
@@ -149,3 +149,37 @@ def test_a_run_that_was_interrupted_is_gone_on_with_though_it_has_a_report(
     runner = shard._Shard(Project(folder=planned.folder), planned, results, Progress(enabled=False), (), trust=False)
     assert runner._run(cast(Any, ready)) == []
     assert [report.judgement.interrupted for report in kept] == [""]
+
+
+def test_what_is_explained_is_asked_as_the_manifest_says_and_belongs_to_its_owner(
+    planned: PlannedFleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "models" / "ads" / "a.pt"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"x")
+    requests = ({"name": "codes", "arguments": [{"shape": [4, 4], "dtype": "int64", "below": 3}]},)
+    told = replace(
+        planned.plan.artifacts[0],
+        serving=Serving(requests=requests, tolerance=0.01),
+        sha256=sha256_of(path),
+        owner="ads",
+    )
+    sides = PlannedOptions(overrides={"old": "2.1.2", "new": "2.6.0"}, assignments=(), environments=(), libraries=())
+    plan = replace(
+        planned.plan, options=sides, store=str(tmp_path / "models"), artifacts=(told, *planned.plan.artifacts[1:])
+    )
+    fleet = replace(planned, plan=plan)
+    executed: list[Plan] = []
+    monkeypatch.setattr(shard, "execute", lambda plan, *_: executed.append(plan))
+    asked = Project(folder=tmp_path, overrides={"device": "cpu"})
+    explain(asked, fleet, told.name, progress=Progress(enabled=False))
+    (model,) = executed[0].models
+    assert model.given is not None
+    assert (model.given.requests, model.tolerance, model.owner) == (requests, 0.01, "ads")
+    assert executed[0].settings.explain > 0
+    for name, why in (
+        ("aa", "aa is no artifact of this plan; name one of fleet report: a"),
+        ("b", "b.pt is no longer"),
+    ):
+        with pytest.raises(SelectionError, match=why):
+            explain(asked, fleet, name, progress=Progress(enabled=False))
