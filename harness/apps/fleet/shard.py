@@ -117,7 +117,7 @@ def time_more(
 def explain(options: Project, planned: PlannedFleet, name: str, *, trust: bool = False, progress: Progress) -> Finished:
     """Run one artifact of a plan again, in full and asked as the plan says, and search for what is behind red cells.
 
-    It is an ordinary run among those of the project; the fleet's results stay what they are. Raises ``SelectionError``:
+    It is a run of its own below the fleet's folder; the fleet's results stay what they are. Raises ``SelectionError``:
     the plan has no such artifact, or its file is gone or another one; the rest is as of ``run_shard``.
     """
     artifact = next((item for item in planned.plan.artifacts if item.name == name), None)
@@ -248,8 +248,9 @@ class _Shard:
             raise SelectionError(fault.text) from None
         plan = self._plan_of([ready], unit.profile)
         plan = replace(plan, settings=replace(plan.settings, explain=float(EXPLAIN_S)))
-        options = replace(options_again(self._plan, self._options), progress=self._progress)
-        with RunDir.create(options.reports, f"fleet-{artifact.name}", clock.utc_now()) as run_dir:
+        runs = self._folder / RUNS
+        options = replace(options_again(self._plan, self._options), out=str(runs), progress=self._progress)
+        with RunDir.create(runs, f"explain-{artifact.name}", clock.utc_now()) as run_dir:
             run_dir.save_plan(plan)
             return execute(plan, run_dir, options)
 
