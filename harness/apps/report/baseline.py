@@ -25,23 +25,34 @@ READ = 12
 
 
 class Like(NamedTuple):
-    """What the run is of that a baseline stands beside: names of its sides, empty where only the run will tell."""
+    """What the run is of that a baseline stands beside.
+
+    ``old``, ``new``: names of its sides, empty where only the run will tell; ``run``: its name, which
+    begins with its time; empty where it has not begun.
+    """
 
     old: str
     new: str
     is_golden: bool
+    models: frozenset[str] = frozenset()
     run: str = ""
+
+    def fits(self, other: "Like") -> bool:
+        """Whether ``other`` is a baseline of this: before it, of the same pair and kind, with half of its models."""
+        alike = other.is_golden == self.is_golden and self.old in ("", other.old) and self.new in ("", other.new)
+        is_before = not self.run or other.run < self.run
+        return alike and is_before and 2 * len(self.models & other.models) >= len(self.models)
 
 
 def like_of(report: RunReport) -> Like:
-    return Like(report.old.name, report.new.name, report.old.golden, report.run)
+    models = frozenset(row.model for row in report.judgement.rows)
+    return Like(report.old.name, report.new.name, report.old.golden, models, report.run)
 
 
 def read_baseline(project: Project, name: str, like: Like) -> RunReport:
     """Return the report of another run, with what searches have found about it since.
 
-    ``last`` is the newest finished one of the same pair that asked the same kind of old side; where there is none, the
-    newest of all.
+    ``last`` is the newest finished one that fits; where there is none, the newest of all.
     """
     path = (_newest(project.reports, like) if name == LAST else None) or _report_file(project, name)
     try:
@@ -118,9 +129,7 @@ def _newest(reports: Path, like: Like) -> Path | None:
             known = load_report(path.read_bytes(), file=str(path))
         except (OSError, RunDirError):
             continue
-        told = like_of(known)
-        other = told.run == like.run or known.judgement.interrupted or known.judgement.of_cell
-        if not other and told.is_golden == like.is_golden and like.old in ("", told.old) and like.new in ("", told.new):
+        if not (known.judgement.interrupted or known.judgement.of_cell) and like.fits(like_of(known)):
             return path
     return None
 

@@ -59,8 +59,9 @@ def compat(project: Project, *, baseline: str | None = None) -> Finished:
 def _earlier(project: Project, plan: Plan, baseline: str | None, run: str = "") -> RunReport | None:
     if baseline is None:
         return None
-    names = [spec.name if spec is not None and spec.release is not None else "" for spec in (plan.old, plan.new)]
-    return read_baseline(project, baseline, Like(names[0], names[1], is_golden=plan.old is None, run=run))
+    old, new = (spec.name if spec is not None and spec.release is not None else "" for spec in (plan.old, plan.new))
+    models = frozenset(model.name for model in plan.models)
+    return read_baseline(project, baseline, Like(old, new, is_golden=plan.old is None, models=models, run=run))
 
 
 def other_policy(plan: Plan, project: Project) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,8 @@ def test_last_is_the_newest_finished_run_of_the_same_pair_and_kind(options: Proj
     cell = replace(upgrade_ok().judgement, of_cell=True)
     stopped = replace(upgrade_ok().judgement, interrupted="timing")
     other = replace(upgrade_ok().new, name="torch 2.7.0")
-    for at, changed in enumerate(({"old": golden}, {"judgement": cell}, {"judgement": stopped}, {"new": other})):
+    others: list[dict[str, Any]] = [{"old": golden}, {"judgement": cell}, {"judgement": stopped}, {"new": other}]
+    for at, changed in enumerate(others):
         folder = reports / f"2025-02-0{at + 1}"
         folder.mkdir()
         (folder / "plan.json").write_text("{}")
@@ -71,7 +73,10 @@ def test_last_is_the_newest_finished_run_of_the_same_pair_and_kind(options: Proj
     assert read_baseline(options, "last", LIKE).folder == newest.folder
     by_records = Like("", "torch 2.6.0", is_golden=True)
     assert read_baseline(options, "last", by_records).run == "2025-02-01"
-    assert read_baseline(options, "last", LIKE._replace(run=newest.run)).folder == str(reports / "2025-01-13")
+    before = LIKE._replace(run=newest.run)
+    assert read_baseline(options, "last", before).folder == str(reports / "2025-01-13")
+    of_others = LIKE._replace(models=frozenset({"detector", "a", "b"}))
+    assert read_baseline(options, "last", of_others).run == "2025-02-04"
     nothing_alike = Like("torch 1.13.1", "torch 2.6.0", is_golden=False)
     assert read_baseline(options, "last", nothing_alike).run == "2025-02-04"
 
