@@ -56,7 +56,6 @@ from harness.report.json.report import outline
 from harness.report.text.scenarios import HEADS, initialization_rows, legend
 from harness.report.text.table import (
     BY_FLOOR,
-    GUESSED,
     TableRow,
     columns,
     floor_of,
@@ -295,7 +294,7 @@ def _models(report: RunReport, rows: Sequence[TableRow]) -> Part:
     notes = [
         *facts([("-", f"means not measured: {absent}" if absent else "")], DETAIL),
         *facts([("times", timed)], USUAL),
-        *facts([(GUESSED, f"{guessed}, listed in report.md" if guessed else "")], FIRST),
+        *facts([("guessed", f"{guessed}, listed in report.md" if guessed else "")], FIRST),
         *facts([(BY_FLOOR, floor if any(row.by_floor for row in rows) else "")], FIRST),
     ]
     table = Table(
@@ -431,5 +430,5 @@ def _run(report: RunReport) -> Iterator[Block]:
             title="What happened to the machine while it ran",
             id="machine",
             importance=DETAIL,
-            blocks=(Table(heads=("what", "found", "so what", "do this"), rows=rows, importance=DETAIL),),
+            blocks=(Table(heads=("what", "found", "so what", "do this"), rows=rows, long=(2, 3), importance=DETAIL),),
         )
