@@ -38,6 +38,7 @@ from harness.core.models import GivenArtifact, ModelDeclaration
 from harness.core.outcome import Status
 from harness.core.plan import Plan
 from harness.core.report import RunReport
+from harness.core.text import first_few
 from harness.core.verdict import RowVerdict
 from harness.machine import clock
 from harness.machine.progress import Progress
@@ -327,13 +328,21 @@ class _Shard:
         return known is not None and timed is not None and timed.samples[: len(known.samples)] == known.samples
 
     def time_more(self, folder: Path, units: Sequence[FleetUnit], more_s: float) -> int:
-        """Go on timing what a run left undecided; return how many units have more rounds now."""
+        """Go on timing what a run left undecided; return how many units have more rounds now.
+
+        Rounds are those of all artifacts of the run: where one is another file now, none of them would be gone on from.
+        """
         try:
             listed = {item.path: item for item in self._store.files()}
             for unit in units:  # fetched again where need be, and still what was planned
                 self._declaration(unit, listed)
         except SourceFault as fault:
             self._progress.note(f"{folder.name} is not timed further: {fault.text}")
+            return 0
+        changed = _changed(RunDir(folder).load_plan().models)
+        if changed:
+            what = f"its rounds were measured beside {first_few(changed, 3)}, which changed since"
+            self._progress.note(f"{folder.name} is not timed further: {what}")
             return 0
         with RunDir.open(self._folder / RUNS, str(folder)) as run_dir:
             self.runs.append(str(run_dir.path))
@@ -346,9 +355,10 @@ class _Shard:
         if why_blind:
             self._progress.note(f"rounds of {folder.name} do not count: {why_blind}")
             return 0
-        before = {unit.key: self._rounds(unit) for unit in units}
-        self._keep(units, report, replaces=True)
-        return sum(self._rounds(unit) > before[unit.key] for unit in units)
+        timed = {model.model: model.latency for model in report.models}
+        further = [unit for unit in units if _count(timed[unit.artifact]) > self._rounds(unit)]
+        self._keep(further, report, replaces=True)
+        return len(further)
 
     def _keep(self, units: Sequence[FleetUnit], report: RunReport, *, replaces: bool = False) -> list[FleetUnit]:
         """Keep what a run found; return the units without a usable result. ``replaces``: results there are replaced."""
@@ -388,6 +398,19 @@ class _Shard:
 
 def _count(timed: LatencyMeasurement | None) -> int:
     return len(timed.samples) if timed is not None else 0
+
+
+def _changed(models: Sequence[ModelDeclaration]) -> list[str]:
+    """Return the paths of artifacts that are gone, or other files than a run was planned for."""
+
+    def is_planned(path: str, sha256: str | None) -> bool:
+        try:
+            return sha256 is None or sha256_of(Path(path)) == sha256
+        except CannotRead:
+            return False
+
+    given = [model.given for model in models if model.given is not None]
+    return [item.path for item in given if not is_planned(item.path, item.sha256)]
 
 
 def _is_open(row: RowVerdict) -> bool:

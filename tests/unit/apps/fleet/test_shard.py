@@ -11,11 +11,13 @@ import fsspec
 import pytest
 
 from harness.core.fleet import PlannedOptions, Serving
-from harness.core.models import ArtifactKind
+from harness.core.models import ArtifactKind, GivenArtifact
 from harness.core.plan import Plan, Settings
 from harness.core.report import RunReport
 from harness.core.errors import RunDirError, SelectionError
 from harness.apps.fleet import shard
+from harness.apps.upgrade import plan as planning
+from harness.artifacts.given import GivenModels
 from harness.apps.fleet.plan import STORE, PlannedFleet, Sides
 from harness.apps.fleet.results import FleetResults
 from harness.apps.fleet.shard import explain, run_shard
@@ -26,6 +28,7 @@ from harness.machine.progress import Progress
 from harness.report.json.report import dump_report
 from harness.store.run_folder import RunDir
 from tests.unit.builders.reports import latency, ratio, upgrade_ok
+from tests.unit.builders.requests import declaration
 from tests.unit.apps.fleet.answers import COMMON, artifact, plan_of, result_of
 
 
@@ -183,3 +186,40 @@ def test_what_is_explained_is_asked_as_the_manifest_says_and_belongs_to_its_owne
     ):
         with pytest.raises(SelectionError, match=why):
             explain(asked, fleet, name, progress=Progress(enabled=False))
+
+
+def test_a_run_is_timed_further_only_while_every_artifact_of_it_is_what_its_rounds_were_measured_with(
+    planned: PlannedFleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unit = next(unit for unit in planned.plan.units if unit.artifact == "b")
+    first = result_of(planned, "b")
+    made = latency("b", ratio(1.02))
+
+    def report(rounds: int) -> RunReport:
+        facts = replace(first.facts, latency=replace(made, samples=made.samples[:1] * rounds))
+        judgement = replace(upgrade_ok().judgement, rows=(first.row,))
+        return replace(upgrade_ok(), judgement=judgement, models=(facts,), limits={"steady": 2})
+
+    beside = tmp_path / "beside.pt"
+    beside.write_bytes(b"then")
+    model = declaration(name="beside", given=GivenArtifact(path=str(beside), sha256=sha256_of(beside)))
+    plan = planning.make_plan(
+        Project(folder=tmp_path, overrides={"old": "2.1.2", "new": "2.6.0", "device": "cpu"}),
+        GivenModels(models=(model,)),
+    )
+    run = RunDir.create(planned.folder / "runs", "fleet-x", NOW)
+    with run:
+        run.save_plan(plan)
+    monkeypatch.setattr(shard._Shard, "_declaration", lambda *_: None)
+    rounds = [9]
+    monkeypatch.setattr(shard, "execute", lambda *_: SimpleNamespace(report=report(rounds.pop())))
+    results = FleetResults(planned.folder / STORE)
+    runner = shard._Shard(Project(folder=planned.folder), planned, results, Progress(enabled=False), (), trust=False)
+    runner._keep([unit], report(6))
+    assert (runner.time_more(run.path, [unit], 60), runner._rounds(unit)) == (1, 9)
+    rounds.append(4)
+    assert (runner.time_more(run.path, [unit], 60), runner._rounds(unit)) == (0, 9)
+    beside.write_bytes(b"now")
+    assert (runner.time_more(run.path, [unit], 60), rounds) == (0, [])
+    beside.unlink()
+    assert runner.time_more(run.path, [unit], 60) == 0
