@@ -10,7 +10,7 @@ from harness.apps.fleet.results import WRITABLE, FleetResults, KeptResults
 from harness.apps.fleet.stores.reading import read_store
 from harness.apps.fleet.stores.sources import CACHE_BYTES, SourceFault, Store, listed_files, open_store
 from harness.apps.fleet.units import RUN_S, Content, examined, machines_for, units_of, why_unusable
-from harness.artifacts.owners import MANIFEST, FleetManifest, load_fleet_manifest
+from harness.artifacts.owners import MANIFESTS, FleetManifest, load_fleet_manifest
 from harness.checks.prediction.registries import registries_of
 from harness.config.command_words import OTHER_SIDE
 from harness.core.archive import OperatorRegistry
@@ -281,11 +281,12 @@ def settings_digest(settings: Settings) -> str:
 def _manifest(name: str | None, store: Store) -> FleetManifest:
     path = Path(name) if name is not None else None
     if path is None:
-        listed = next((item for item in listed_files(store) if item.path == MANIFEST), None)
+        files = {item.path: item for item in listed_files(store)}
+        own = next((file for file in MANIFESTS if file in files), None)
+        if own is None:
+            return FleetManifest()
         try:
-            path = store.local(listed) if listed is not None else None
+            path, name = store.local(files[own]), f"{store.name}/{own}"
         except SourceFault as fault:
-            raise SelectionError(f"{MANIFEST} of {store.name}: {fault.text}", "plan again") from None
-    if path is None:
-        return FleetManifest()
-    return load_fleet_manifest(path, file=name or f"{store.name}/{MANIFEST}")
+            raise SelectionError(f"{own} of {store.name}: {fault.text}", "plan again") from None
+    return load_fleet_manifest(path, file=name or str(path))

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from harness.cli.parser import parser
 from harness.core.environment import Environment, EnvSpec
-from harness.core.fleet import PlannedOptions
 from harness.core.plan import PolicySettings, Settings
-from harness.core.errors import ConfigError, RunDirError
-from harness.apps.fleet.plan import Sides, _name_of_side, earlier_answer, load_plan, settings_digest
+from harness.core.errors import ConfigError, FixtureError, RunDirError
+from harness.apps.fleet.plan import Sides, _manifest, _name_of_side, earlier_answer, load_plan, settings_digest
+from harness.apps.fleet.stores.sources import FolderStore
 from harness.artifacts.owners import load_fleet_manifest
 from harness.report.json.results import dump_fleet
 from tests.unit.builders.archives import registry
@@ -136,3 +135,16 @@ def test_a_side_is_called_what_it_is_and_not_what_is_configured_beside_an_interp
         releases={},
     )
     assert _name_of_side("old", sides) == name
+
+
+def test_a_store_is_told_by_its_fleet_toml_or_else_by_the_models_toml_in_its_root(tmp_path: Path) -> None:
+    (tmp_path / "models.toml").write_text('[[models]]\npath = "a.pt"\nowner = "ads"\n')
+    manifest = _manifest(None, FolderStore(tmp_path))
+    assert (manifest.file, manifest.of("a.pt")["owner"]) == ("models.toml", "ads")
+    (tmp_path / "fleet.toml").write_text('[[artifacts]]\nmatch = "*"\nowner = "platform"\n')
+    manifest = _manifest(None, FolderStore(tmp_path))
+    assert (manifest.file, manifest.of("a.pt")["owner"]) == ("fleet.toml", "platform")
+    (tmp_path / "fleet.toml").rename(tmp_path / "renamed")
+    (tmp_path / "models.toml").write_text('[[models]]\npath = "a.pt"\nowners = "ads"\n')
+    with pytest.raises(FixtureError, match=r"models\.toml:3: model .*owners"):
+        _manifest(None, FolderStore(tmp_path))

@@ -10,7 +10,7 @@ import pytest
 
 from harness.cli.parser import parser
 from harness.verdict.causes import causes_of
-from harness.core.fleet import Examination, Fault, PlannedOptions, Unjudged, WaveKind
+from harness.core.fleet import Examination, Fault, Unjudged, WaveKind
 from harness.core.measurement import RatioEstimate
 from harness.core.outcome import Decision, Status
 from harness.core.report import SideReport
