@@ -110,7 +110,7 @@ def _of_model(model: ModelDeclaration) -> tuple[str, Mapping[str, Any]]:
     given = model.given
     assert given is not None
     inputs = os.path.relpath(given.inputs, STORE) if given.inputs else ""
-    values = {"inputs": inputs, "requests": given.requests, "methods": given.methods}
+    values: dict[str, Any] = {"inputs": inputs, "requests": given.requests, "methods": given.methods}
     values |= {key: getattr(model, key) for key in OF_MODELS if key not in values} | {"owner": model.owner}
     said = {key: value for key, value in values.items() if value or value is False}
     return glob.escape(os.path.relpath(given.path, STORE)), said
