@@ -48,9 +48,11 @@ def export_models(facts: Provisioned, effects: Effects) -> Exported:
 
 def _kept(declaration: ModelDeclaration, records: Records, effects: Effects) -> Export:
     given = declaration.given
+    if declaration.name not in records.names():
+        what = "it has no golden record: golden propose RUN, of a run that judges it"
+        failure = Failure(type="", message=what, phase="")
+        return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
     try:
-        if declaration.name not in records.names():
-            raise GoldenError("it has no golden record: golden propose RUN, of a run that judges it")
         artifact = records.unpack(declaration.name, effects.folder("golden") / declaration.name)
         if given is not None and not given.bundle:
             artifact = _of_that_file(artifact, file_copies.keep(declaration, effects.folder("given")))

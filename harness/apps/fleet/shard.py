@@ -246,7 +246,7 @@ class _Shard:
         try:
             ready = _Ready(unit, self._declaration(unit, {item.path: item for item in self._store.files()}))
         except SourceFault as fault:
-            raise SelectionError(fault.text) from None
+            raise SelectionError(fault.text, "where the store has changed, plan again") from None
         plan = self._plan_of([ready], unit.profile)
         plan = replace(plan, settings=replace(plan.settings, explain=float(EXPLAIN_S)))
         runs = self._folder / RUNS
