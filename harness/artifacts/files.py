@@ -1,6 +1,7 @@
 """Finds and opens the files that a static check reads: regular files only, read in parts."""
 
 import glob
+import itertools
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from typing import Final, NamedTuple
 from harness.artifacts.archive.formats import recognise
 from harness.artifacts.archive.limits import LIMITS, CannotRead
 from harness.artifacts.archive.programs import is_compiled
+from harness.config.selection import did_you_mean
 from harness.core.archive import ArchiveFormat
 from harness.core.errors import SelectionError
 from harness.core.models import PROGRAM_SUFFIX, ArtifactKind
@@ -19,6 +21,8 @@ from harness.store.run_folder import LOCK, PLAN, PROBES
 
 SUFFIXES = frozenset((".gate", ".jit", ".pt", PROGRAM_SUFFIX, ".pth", ".ptl", ".torchscript", ".ts"))
 """What is looked for in a folder; a file that is named explicitly may have any suffix."""
+MOST_BESIDE: Final = 10_000
+"""Of the neighbours of a name that is not there, how many are looked at for one that was meant."""
 REQUESTS: Final = ".inputs"
 """What stands between the artifact's stem and the suffix in the name of its requests."""
 REQUEST_SUFFIXES: Final = (".pt", ".safetensors", ".npz", ".py")
@@ -109,13 +113,25 @@ def find_files(names: Sequence[str]) -> tuple[FoundFile, ...]:
             what = "holds no artifact" if folder else missing
             shown = name if name.isprintable() else ascii(name)
             raise SelectionError(
-                f"{shown} {what}", f"name files, patterns, or folders with {', '.join(sorted(SUFFIXES))}"
+                f"{shown} {what}",
+                f"{'' if folder else _meant(name)}name files, patterns, or folders with {', '.join(sorted(SUFFIXES))}",
             )
         within = os.path.realpath(_named_folder(name))
         for path in below:
             if path == name or path not in files:
                 files[path] = FoundFile(path, "" if path == name else within)
     return tuple(files.values())
+
+
+def _meant(name: str) -> str:
+    """Return which neighbour may be meant by a name of nothing, in words; empty if none is named alike."""
+    try:
+        with os.scandir(Path(name).parent) as entries:
+            beside = itertools.islice((entry for entry in entries if entry.name.isprintable()), MOST_BESIDE)
+            paths = [f"{Path(name).with_name(entry.name)}{'/' * entry.is_dir()}" for entry in beside]
+    except (OSError, ValueError):
+        return ""
+    return did_you_mean(name, paths)
 
 
 def _named_folder(name: str) -> str:

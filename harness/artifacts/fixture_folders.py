@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.artifacts.declarations import merge_catalogue, read_declarations
-from harness.artifacts.given import is_unchanged
+from harness.artifacts.given import changed_files
 from harness.config.selection import did_you_mean
 from harness.core.errors import FixtureError
 from harness.core.models import ModelDeclaration
@@ -64,17 +64,16 @@ def read_sources(paths: Iterable[Path], root: Path, *, package_root: str | None 
 
 
 def changed_sources(models: Iterable[ModelDeclaration]) -> list[str]:
-    """Return the fixture files, and the artifacts, that are no longer what they were when ``models`` were read."""
+    """Return the fixture files, artifacts, requests and manifests that are not as when ``models`` were read."""
     models = tuple(models)
-    given = [model.given.path for model in models if model.given is not None and not is_unchanged(model)]
+    changed = [path for model in models if model.given is not None for path in changed_files(model)]
     digests = {(model.package_root, model.source): model.source_digest for model in models if model.given is None}
-    changed = list(given)
     for (root, source), digest in digests.items():
         path = Path(root) / source
         # As text, as the declarations were read: line endings do not count.
         if not path.is_file() or hashlib.sha256(path.read_text(encoding="utf-8").encode()).hexdigest() != digest:
             changed.append(source)
-    return changed
+    return list(dict.fromkeys(changed))
 
 
 def package_root(folder: Path) -> Path:

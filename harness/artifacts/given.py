@@ -1,5 +1,6 @@
 """Finds the artifacts that ``--artifacts`` means, and the requests next to them."""
 
+import contextlib
 import difflib
 import hashlib
 import itertools
@@ -61,22 +62,29 @@ def finished(model: ModelDeclaration) -> ModelDeclaration:
 
 
 def source_digest(model: ModelDeclaration) -> str:
-    assert model.given is not None
-    paths = [model.given.path, model.given.inputs]
-    if model.source.endswith(".toml"):
-        paths.append(str(Path(model.package_root) / model.source))
-    looked = [(path, *_size_and_time(path)) for path in paths if path]
-    return hashlib.sha256(json.dumps(looked).encode()).hexdigest()
+    """Return what the model's files are by now: a sha256 for each, of its content where that is cheap to read."""
+    return " ".join(digest for _, digest in _digests(model))
 
 
-def is_unchanged(model: ModelDeclaration) -> bool:
+def changed_files(model: ModelDeclaration) -> list[str]:
+    """Return the files of a given model that are no longer what its ``source_digest`` says."""
     assert model.given is not None
     if not model.given.bundle:
-        return source_digest(model) == model.source_digest
+        return [path for path, digest in _digests(model) if digest not in model.source_digest.split()]
     try:
-        return bundle_declaration(Path(model.given.path)).source_digest == model.source_digest
+        unchanged = bundle_declaration(Path(model.given.path)).source_digest == model.source_digest
     except ConfigError:
-        return False
+        unchanged = False
+    return [] if unchanged else [model.given.path]
+
+
+def _digests(model: ModelDeclaration) -> list[tuple[str, str]]:
+    assert model.given is not None
+    paths = {model.given.path: model.given.within, model.given.inputs: ""}
+    if model.source.endswith(".toml"):
+        paths[str(Path(model.package_root) / model.source)] = ""
+    looked = {path: _content_or_time(path, within) for path, within in paths.items() if path}
+    return [(path, hashlib.sha256(json.dumps([path, *look]).encode()).hexdigest()) for path, look in looked.items()]
 
 
 def requests_beside(path: str) -> str:
@@ -113,11 +121,18 @@ def why_unreadable(path: str) -> str:
         return error.text
 
 
-def _size_and_time(path: str) -> tuple[int, int]:
+CHEAP_BYTES: Final = 4 << 20
+"""Of a file whose content is read to know whether it has changed; of a larger one size and time count."""
+
+
+def _content_or_time(path: str, within: str) -> tuple[int, int | str]:
     try:
         status = os.stat(path)  # noqa: PTH116
     except OSError:  # gone: that is a change too
         return -1, 0
+    if status.st_size <= CHEAP_BYTES:
+        with contextlib.suppress(CannotRead), opened(path, within) as source:
+            return source.size, hashlib.sha256(source.read(0, source.size)).hexdigest()
     return status.st_size, status.st_mtime_ns
 
 

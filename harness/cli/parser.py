@@ -134,6 +134,8 @@ class Parser(argparse.ArgumentParser):
         """End with the usage and one line."""
         choice = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message)
         more = _meant(choice[1], re.findall(r"[\w-]+", choice[2])) if choice else ""
+        if message.startswith("the following arguments are required") or (choice and choice[1] == "help"):
+            more = f"; see {self.prog} --help"
         super().error(message + more)
 
 

@@ -102,10 +102,13 @@ def parse_cell_id(text: str) -> Cell:
         raise SelectionError(f'cell "{text}": an id is model/scenario now', f"write {old[1]}/{old[2]}")
     model, slash, scenario = text.rpartition("/")
     if not slash or not re.fullmatch(r"[\w.+-]+", model):
-        raise SelectionError(f'cell "{text}": expected model/scenario', "write one like dlrm/alone")
+        named = text if re.fullmatch(r"[\w.+-]+", text) else "MODEL"
+        raise SelectionError(f'cell "{text}": expected model/scenario', f"write one like {named}/alone")
     if scenario not in CELL_SCENARIOS:
         raise SelectionError(
-            f'cell "{text}": no scenario is called "{scenario}"', f"one of {', '.join(CELL_SCENARIOS)}: {model}/alone"
+            f'cell "{text}": no scenario is called "{scenario}"',
+            _meant([f"{model}/{name}" for name in nearest(scenario, CELL_SCENARIOS)])
+            or f"write one like {model}/alone, with any of {', '.join(CELL_SCENARIOS)}",
         )
     return Cell(model, scenario)
 

@@ -179,7 +179,8 @@ class ArchiveFacts:
         container: ``"zip"``, ``"golden_bundle"`` for the artifact in one, or empty.
         archive_version, operator_version: ``version`` and ``.data/version``, as written.
         members: how many the archive has; ``code_bytes``: of its code, unpacked.
-        root_class: qualified name of the root module; ``methods``: those it defines.
+        root_class: qualified name of the root module; ``methods``: those it defines, ``calls``: method -> those that
+            it calls on the same module.
         custom_classes: TorchBind classes that it names, e.g. ``"quantized.LinearPackedParamsBase"``.
         runs_at_load: classes whose ``__setstate__`` runs while the archive is loaded; ``loops_at_load``: has a loop.
         loops: functions and methods with a loop, those of torch left out -> checksum of their code, which is the same
@@ -201,6 +202,7 @@ class ArchiveFacts:
     code_bytes: int = 0
     root_class: str = ""
     methods: tuple[str, ...] = ()
+    calls: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     classes: int = 0
     custom_classes: tuple[str, ...] = ()
     runs_at_load: tuple[str, ...] = ()

@@ -114,7 +114,7 @@ class ModelDeclaration:
             show of its program is seen alone, here or under another name.
         given: the artifact, where no factory makes one; ``module`` and ``factory`` are empty then, ``package_root`` is
             the folder of the file or manifest that names it, ``source`` that file, and ``source_digest`` stands for
-            the artifact's and its inputs' sizes and times.
+            what the artifact and its inputs are by now: by content where they are small, else by size and time.
     """
 
     name: str

@@ -235,6 +235,10 @@ FailurePlace = tuple[str, str | None, int | None]
 """Phase, input set and call; a phase is empty, the others None, where that is not known."""
 
 
+BAD_INPUTS = "BadInputs"
+"""The type of a failure where requests that somebody gave are wrong; the worker's message says what to do."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
     """An error as data: what the environment under test said, and in which phase.

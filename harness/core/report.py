@@ -53,6 +53,12 @@ class CellChange:
     now: Status | None = None
     why: str = ""
 
+    @property
+    def words(self) -> str:
+        """For a reader: how it has changed; what only the other run left open is decided now."""
+        decided = self.now in (Status.PASS, Status.FAIL, Status.XFAIL, Status.XPASS)
+        return "decided now" if self.change is CellTrend.UNDECIDED and decided else self.change.words
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BaselineReport:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from harness.core.probe import Failure
+from harness.core.probe import BAD_INPUTS, Failure
 
 
 def visible(text: str) -> str:
@@ -83,8 +83,9 @@ def error_line(failure: Failure) -> str:
 
 
 def error_words(failure: Failure) -> str:
-    """Return the type of an error and the line that says what is wrong: ``ValueError: no such layer``."""
-    return f"{failure.type}: {error_line(failure)}" if failure.type else error_line(failure)
+    """Return the line of an error that says what is wrong, after its type if that is not ours: ``ValueError: what``."""
+    line = error_line(failure)
+    return line if failure.type in ("", BAD_INPUTS) else f"{failure.type}: {line}"
 
 
 def _whole(line: str, rest: Sequence[str]) -> str:

@@ -10,14 +10,13 @@ from typing import Any, BinaryIO
 from harness.artifacts.tensors.recorded import DAMAGE, parsed
 from harness.core.hang import ThreadActivity
 from harness.core.outcome import Outcome
-from harness.core.probe import CallRecord, FailedRequest, Failure, ModelResult, Span
+from harness.core.probe import BAD_INPUTS, CallRecord, FailedRequest, Failure, ModelResult, Span
 from harness.store import codec
 from harness.worker import wire
 
 OUT_OF_MEMORY = re.compile(
     r"can(?:'t|not) allocate memory|out of memory|not enough memory|\bbad_alloc\b|\bMemoryError\b", re.IGNORECASE
 )
-BAD_INPUTS = "BadInputs"  # what a worker calls requests that somebody gave and that are wrong
 EXPORT_PHASES = (wire.CONSTRUCT, wire.CONVERT, wire.COMPILE, wire.SAVE)
 # What an event may hold; the rest of it is data of a mark. An artifact may have written it, so numbers have limits.
 TEXTS = ("ev", "phase", "model", "name", "label", "type", "message", "traceback", "set")

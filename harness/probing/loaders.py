@@ -13,7 +13,7 @@ from harness.probing.facts import Effects, Probed, profile_of
 # How a Python caller writes each way.
 WRITTEN = {
     TORCH_JIT_LOAD: "torch.jit.load",
-    TORCH_LOAD: "torch.load",
+    TORCH_LOAD: "torch.load with its default weights_only",
     "buffer": "torch.jit.load of a buffer",
     "extra_files": "torch.jit.load with _extra_files",
     "no_map_location": "torch.jit.load without map_location",

@@ -21,6 +21,7 @@ from harness.machine.typed import converted
 from harness.worker import wire
 
 Pairs = list[tuple[str, str]]
+Decided = msgspec.defstruct("Decided", [("kind", str), ("source", str), ("value", bool | int | None)])
 MARKS: Final[dict[str, Any]] = {
     "adopted": msgspec.defstruct("Adopted", [("input_sets", Pairs), ("inputs_note", str), ("given_up", Pairs, [])]),
     "converted": msgspec.defstruct(
@@ -29,7 +30,7 @@ MARKS: Final[dict[str, Any]] = {
             ("dimensions", list[tuple[list[Any], list[int | None] | None]]),
             ("bytes", int),
             ("example", str),
-            ("decided", list[msgspec.defstruct("Decided", [("kind", str), ("source", str), ("value", bool | int)])]),  # type: ignore[misc]
+            ("decided", list[Decided]),  # type: ignore[valid-type]
         ],
     ),
     "not_converted": msgspec.defstruct(

@@ -272,11 +272,15 @@ def levels_of(document: Document) -> list[int]:
     return sorted({*of(document.parts)}, reverse=True)
 
 
-def fitted(document: Document, size: Callable[[Document], int], most: int) -> Document:
-    """Return the document without what is least important, until its size is at most ``most`` if that can be."""
-    if size(document) <= most:
-        return document
-    levels = levels_of(document) or [ALWAYS]
+def fitted(document: Document, level: int, size: Callable[[Document], int], most: int) -> Document:
+    """Return the document cut at ``level``, or as much further as makes its size at most ``most`` if that can be.
+
+    ``document`` is a whole one: of one that is cut already nobody could count what it has lost.
+    """
+    whole = cut(document, level)
+    if size(whole) <= most:
+        return whole
+    levels = levels_of(whole) or [ALWAYS]
     low, high = 0, len(levels) - 1
     while low < high:
         middle = (low + high) // 2

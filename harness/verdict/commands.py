@@ -3,6 +3,7 @@
 import contextlib
 import shlex
 from dataclasses import replace
+from itertools import chain
 
 from harness.core.models import ArtifactKind
 from harness.core.outcome import Status
@@ -18,6 +19,8 @@ FINDABLE = (
 FINDABLE_BESIDE = ("concurrent_error", "crash", "hang")
 """The same for a model that fails only while a server starts."""
 
+PLACEHOLDERS = {"--owner": "NAME", "--reason": "TEXT"}
+"""What stands in the command that waives, in place of what only its reader knows."""
 # Enough for a dozen models of served size to have a few looks more.
 MORE = "10min"
 
@@ -51,7 +54,7 @@ def more_command(report: RunReport) -> str:
 def waive_command(report: RunReport, cause: str, cell: str) -> str:
     """Return the command that waives a cause, once NAME and TEXT are what they stand for."""
     program, run, _ = _rerun_words(report, cell)
-    return shlex.join([*program, "waivers", "add", run, "--cause", cause, "--owner", "NAME", "--reason", "TEXT"])
+    return shlex.join([*program, "waivers", "add", run, "--cause", cause, *chain.from_iterable(PLACEHOLDERS.items())])
 
 
 def prune_command(report: RunReport, cell: str) -> str:

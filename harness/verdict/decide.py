@@ -206,7 +206,7 @@ def _open_words(rows: Sequence[RowVerdict]) -> list[str]:
 
 
 def _rest_words(rows: Sequence[RowVerdict]) -> str:
-    words = {Status.SAME_FAIL: "failed before too", Status.UNSUPPORTED: "unsupported"}
+    words = {Status.SAME_FAIL: "failed before", Status.UNSUPPORTED: "unsupported"}
     present = [text for status, text in words.items() if any(row.status is status for row in rows)]
     known = [row for row in rows if row.status is Status.XFAIL]
     present += ["waived"] if any(_is_waived(row) for row in known) else []

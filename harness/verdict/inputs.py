@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from harness.checks.prediction.semantics import changes_between
-from harness.core.findings import status_of
+from harness.core.findings import Severity, status_of, weight
 from harness.core.models import Artifact
 from harness.core.outcome import Status
 from harness.core.text import counted, first_few, joined
@@ -42,23 +42,32 @@ def guess_notes(artifacts: Mapping[str, Artifact | None]) -> tuple[str, ...]:
 
 
 def untested_method_notes(
-    methods: Mapping[str, Sequence[str]], artifacts: Mapping[str, Artifact | None]
+    methods: Mapping[str, Mapping[str, Sequence[str]]], artifacts: Mapping[str, Artifact | None]
 ) -> tuple[str, ...]:
-    """Return the note on methods that artifacts have and no request asks.
+    """Return the note on methods that artifacts have and no request reaches.
 
-    ``methods``: model -> those that static reading finds, of models that are files; ``artifacts``: model -> its
-    artifact, None where it has none.
+    ``methods``: model -> those that static reading finds, of models that are files, each with those that it calls on
+    the same module; ``artifacts``: model -> its artifact, None where it has none.
     """
     left = {
         name: unasked
         for name, artifact in artifacts.items()
-        if artifact is not None and (unasked := _unasked(methods.get(name, ()), artifact))
+        if artifact is not None and (unasked := _unasked(methods.get(name, {}), artifact))
     }
     if not left:
         return ()
     named = "; ".join(f"{name}: {', '.join(unasked)}" for name, unasked in list(left.items())[:NAMED])
     more = f"; and {len(left) - NAMED} more models" if len(left) > NAMED else ""
-    return (f"methods that no request asks, so they were not tested: {named}{more}",)
+    return (f"methods that no request reaches, so they were not tested: {named}{more}",)
+
+
+def draw_notes(models: Sequence[str]) -> tuple[str, ...]:
+    """Return the note on models of which a call draws random numbers; none where there is none."""
+    if not models:
+        return ()
+    draw = "draws" if len(models) == 1 else "draw"
+    question = "is that meant, or was it traced in training mode (a dropout)?"
+    return (f"{first_few(models, NAMED)} {draw} random numbers in a call, compared from one seed: {question}",)
 
 
 def stride_notes(cells: Iterable[CellVerdict]) -> tuple[str, ...]:
@@ -70,9 +79,14 @@ def stride_notes(cells: Iterable[CellVerdict]) -> tuple[str, ...]:
     return (f"outputs of {counted(len(strides), 'model')} have other strides: {named}",)
 
 
-def _unasked(methods: Sequence[str], artifact: Artifact) -> list[str]:
-    asked = {*(item.method for item in artifact.input_sets), artifact.reset}
-    return [name for name in methods if name not in asked and not name.startswith("_")] if artifact.input_sets else []
+def _unasked(methods: Mapping[str, Sequence[str]], artifact: Artifact) -> list[str]:
+    pending = [*(item.method for item in artifact.input_sets), artifact.reset or ""]
+    reached: set[str] = set()
+    while pending:
+        name = pending.pop()
+        pending += set(methods.get(name, ())) - {*reached, name}
+        reached.add(name)
+    return [name for name in methods if name not in reached and not name.startswith("_")] if artifact.input_sets else []
 
 
 def with_requests(verdict: CellVerdict) -> CellVerdict:
@@ -133,6 +147,17 @@ def changed_operators(artifact: Artifact, pair: tuple[str, str], *, draws: bool)
         for change, _ in changes_between(*pair)
         if change.operator in artifact.operators and (draws or not change.drawn)
     )
+
+
+def unseen_changes(row: RowVerdict) -> tuple[Finding, ...]:
+    """Return the warnings of a row that an operator is known to answer otherwise, which guesses may not have shown."""
+    found = [
+        (item.subject, item)
+        for cell in row.cells
+        for item in cell.findings
+        if item.kind == "changed_operator" and weight(cell, item.kind) is Severity.WARN
+    ]
+    return tuple(dict(found).values())
 
 
 def with_provenance(verdict: CellVerdict, provenance: Provenance) -> CellVerdict:

@@ -401,7 +401,7 @@ def _one_batch(tried: Tried, model: MigratedModel) -> MigratedModel | None:
 
 def _guarded(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     """Tell where the program takes what data decides as all requests take it; of another request it raises."""
-    decided = tried.mark("converted").get("decided", ())
+    decided = [item for item in tried.mark("converted").get("decided", ()) if item["value"] is not None]
     if not decided:
         return None
     nodes = [f"{item['kind']} at {PACKAGES.sub('', item['source']) or 'an unknown place'}" for item in decided]

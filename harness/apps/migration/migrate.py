@@ -31,6 +31,7 @@ from harness.core.environment import EnvSpec
 from harness.core.migration import Horizon, Migrated, MigratedModel, Migration
 from harness.core.models import ArtifactKind, ModelDeclaration
 from harness.core.plan import Plan
+from harness.core.text import PACKAGES, first_few
 from harness.core.verdict import Cause
 from harness.environments.undeclared import compiling
 from harness.machine import clock
@@ -203,6 +204,7 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
             notes=(
                 *([f"packages were not loaded, served or timed in C++: {no_cpp}"] if asked.package and no_cpp else []),
                 *_unshown_changes(models, answered, by_name[asked.old], by_name[loaders[0]]),
+                *_unshown_ways(tried, models),
                 *_races(tried, models, by_name[loaders[0]]),
                 *plan.notes,
                 *guess_notes({name: export.artifact for name, export in answered.exports.items()}),
@@ -246,6 +248,18 @@ def _unshown_changes(models: Sequence[MigratedModel], answered: Answered, old: R
         artifact = answered.exports[model.model].artifact
         if model.outcome is Migrated.READY and artifact is not None and guess_of(artifact):
             yield from (f"{model.model}: {item.message}" for item in changed_operators(artifact, pair, draws=False))
+
+
+def _unshown_ways(tried: Sequence[Tried], models: Sequence[MigratedModel]) -> Iterator[str]:
+    """Yield which ready programs hold a way that no request takes: nobody has compared what it answers."""
+    for item, model in zip(tried, models, strict=True):
+        places = {
+            f"{way['kind']} at {PACKAGES.sub('', way['source']) or 'an unknown place'}"
+            for way in item.mark("converted").get("decided", ())
+            if way["value"] is None
+        }
+        if model.outcome is Migrated.READY and places:
+            yield f"{model.model}: no request takes the other way of {first_few(sorted(places), 3)}: it is not compared"
 
 
 def _races(tried: Sequence[Tried], models: Sequence[MigratedModel], made_by: Release) -> Iterator[str]:

@@ -49,7 +49,8 @@ class Call:
 class Function:
     """A function or method: its qualified name, and what it may call (method names, qualified functions).
 
-    ``checksum`` is of its statements, without what torch numbers anew in each archive.
+    ``checksum`` is of its statements, without what torch numbers anew in each archive; ``own`` are the methods that it
+    calls on the very value that it is a method of: ``(self).nms(x, )``.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Function:
     checksum: int = 0
     methods: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
+    own: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -123,6 +125,7 @@ class _Reader:
         self.facts = CodeFacts()
         self.blocks: list[tuple[int, str, str]] = []  # indent, keyword, name
         self.function = Function(qualifier, "")
+        self.receiver = ""
         self.own_names: set[str] = set()
         self.types: TypedNames = {}
         self.attributes: TypedNames = {}
@@ -172,8 +175,8 @@ class _Reader:
             self.function = Function(scope, name if any(kind == "class" for _, kind, _ in self.blocks) else "")
             self.facts.functions.append(self.function)
             declared = dict(parameters(statement.tokens[3:-1]))
-            first = next(iter(declared), "self")
-            self.types = {f"{first}.{name}": text for name, text in self.attributes.items()} | declared
+            self.receiver = next(iter(declared), "self")
+            self.types = {f"{self.receiver}.{name}": text for name, text in self.attributes.items()} | declared
 
     def _expressions(self, statement: Statement) -> str:
         """Read every call in a statement; return the type of what it assigns, empty where only torch knows."""
@@ -201,6 +204,8 @@ class _Reader:
                         and statement.tokens[index - 3].kind == "close"
                     ):
                         self.facts.called.add(previous.rpartition(".")[2])
+                        if [token.text for token in statement.tokens[index - 5 : index - 3]] == ["(", self.receiver]:
+                            self.function.own.add(previous)
                     frames[-1].operator, frames[-1].callee = callee, previous
                     self.function.methods.add(previous.rpartition(".")[2])
             elif kind == "close":

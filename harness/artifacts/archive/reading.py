@@ -346,6 +346,7 @@ def _with_code(facts: ArchiveFacts, archive: _Contents) -> ArchiveFacts:
     named = {name for _, pickled in pickles for name in pickled.classes}
     root = next((name_of(pickled.root) for name, pickled in pickles if name == "data"), "")
     functions = [function for part in parts for function in part.functions]
+    own = [item for item in functions if item.name == f"{root}.{item.method}"]
     setters = [item.name for item in functions if item.method == "__setstate__" and _class_of(item.name) in named]
     looping = may_loop(functions)
     custom = {name.removeprefix(CUSTOM) for name in named if name.startswith(CUSTOM)}
@@ -395,7 +396,8 @@ def _with_code(facts: ArchiveFacts, archive: _Contents) -> ArchiveFacts:
         operator_version=archive.text(".data/version"),
         code_bytes=sum(size for _, size, _ in code),
         root_class=root,
-        methods=tuple(sorted(item.method for item in functions if item.name == f"{root}.{item.method}")),
+        methods=tuple(sorted(item.method for item in own)),
+        calls={item.method: tuple(sorted(item.own)) for item in own if item.own},
         classes=sum(len(part.classes) for part in parts),
         custom_classes=tuple(sorted(custom)),
         runs_at_load=tuple(sorted(map(_class_of, setters))),

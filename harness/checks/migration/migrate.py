@@ -42,8 +42,8 @@ def try_all(
     """Return what was tried on each model of ``facts``, in order; each release ends its processes.
 
     Args:
-        standing: how far a model has come by torch's converter; below ``COMES_THROUGH`` its graph is walked too, and
-            what comes further goes on. By default nothing is walked: what rewrites make is for the converter.
+        standing: how far a model has come by walking its graph; below ``COMES_THROUGH`` torch's own converter is asked
+            too, and what comes further goes on. By default nothing is walked: what rewrites make is for the converter.
         facts: with the golden outputs, and the artifacts that people serve: answers and times are beside those.
         in_cpp: whether these are loaded, served and timed in C++ too: the first release has its worker.
         rewritten: what is converted in place of the artifacts, and then the only models that are tried; by default
@@ -52,7 +52,9 @@ def try_all(
     way = _Way(facts, loaders, effects, rewritten)
     exports = [export for name, export in facts.exports.items() if rewritten is None or name in rewritten.archives]
     effects.runner.preload(loaders[0].side, (CONVERTING, RUNNING))
-    tried = way.each("convert", way.convert, [_begun(export, facts, loaders[0]) for export in exports])
+    walks = standing is not None
+    begun = [_begun(export, facts, loaders[0]) for export in exports]
+    tried = way.each("walk the graph" if walks else "convert", partial(way.convert, walk=walks), begun)
     for loader in loaders:
         if loader is not loaders[0]:
             effects.runner.preload(loader.side, (RUNNING,))
@@ -61,7 +63,7 @@ def try_all(
             tried = [way.in_torchscript(model) for model in tried]
             tried = way.each("try another batch", way.other_batch, tried, loader)
             if standing is not None:
-                tried = way.each("walk the graph", partial(way.walked, standing=standing), tried, loader)
+                tried = way.each("convert", partial(way.by_converter, standing=standing), tried, loader)
             if package:
                 tried = way.each("package", way.package, tried, loader)
             if package and in_cpp:
@@ -124,16 +126,18 @@ class _Way:
         made = self.made(tried, probe, ArtifactKind.PROGRAM)
         tried = replace(tried, conversion=probe, evidence=self.effects.evidence(probe.directory), program=made)
         named = str(tried.mark("converted").get("example", ""))
-        return replace(tried, walked=walk, example=named if named in tried.requests else tried.example)
+        return replace(
+            tried, walked=walk and made is not None, example=named if named in tried.requests else tried.example
+        )
 
-    def walked(self, tried: Tried, standing: Standing) -> Tried:
-        """Return the model as it stands after its graph was walked, if that comes further than torch's converter."""
+    def by_converter(self, tried: Tried, standing: Standing) -> Tried:
+        """Return the model as it stands after torch's own converter, if that comes further than the walk."""
         if tried.conversion is None or standing(tried) == COMES_THROUGH:
             return tried
         begun = replace(tried, conversion=None, program=None, answers=(), batch=(), other_batch=None)
-        walked = self.run(self.convert(begun, walk=True), self.loaders[0])
-        walked = self.other_batch(self.in_torchscript(walked))
-        return walked if standing(walked) > standing(tried) else tried
+        converted = self.run(self.convert(begun), self.loaders[0])
+        converted = self.other_batch(self.in_torchscript(converted))
+        return converted if standing(converted) > standing(tried) else tried
 
     def run(self, tried: Tried, loader: Loader) -> Tried:
         if tried.program is None:

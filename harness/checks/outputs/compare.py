@@ -164,7 +164,7 @@ def _asked_of_the_old_release(facts: Compared, differs: Differs) -> Compared:
     return replace(facts, initialized=initialized)
 
 
-def later_call_notes(facts: Compared, differs: Differs) -> tuple[str, ...]:
+def later_call_notes(facts: Compared, differs: Differs, agrees: Callable[[OutputComparison], bool]) -> tuple[str, ...]:
     """Return which models answer the same request otherwise at later calls than at call 0, in both releases alike.
 
     Releases are compared call by call: so what a fuser, or another path of a warm program, changes in either of them is
@@ -173,7 +173,7 @@ def later_call_notes(facts: Compared, differs: Differs) -> tuple[str, ...]:
     notes = []
     for (name, scenario), comparison in facts.comparisons.items():
         baseline = facts.baselines.get(name)
-        if scenario != "alone" or baseline is None or baseline.golden is None or differs(comparison):
+        if scenario != "alone" or baseline is None or baseline.golden is None or not agrees(comparison):
             continue
         off = list(_off_later(name, baseline.golden, precision_of(name, facts), differs))
         if off:

@@ -155,6 +155,11 @@ def differs(comparison: OutputComparison | None) -> bool:
     return comparison is not None and status_of(output_findings(comparison)) is Status.FAIL
 
 
+def agrees(comparison: OutputComparison) -> bool:
+    """Whether the outputs are the golden ones; not where the old release's own noise leaves that open."""
+    return status_of(output_findings(comparison)) is Status.PASS
+
+
 def _unstable(finding: Finding) -> Finding:
     message = f"{finding.message}; the old release's own repeats differ here too"
     return Finding(

@@ -24,7 +24,6 @@ from harness.report.document import (
     Table,
     bytes_of,
     cell_text,
-    cut,
     fitted,
     runs_of,
     tone_of,
@@ -47,7 +46,7 @@ _UPSTREAM = re.compile(r"(https://github\.com/pytorch/[a-z]+/(?:pull|issues|comm
 def render_page(document: Document, *, limit: int = LIMIT_BYTES) -> str:
     """Return the page, ending with a newline; identical documents give identical bytes."""
     document = replace(document, parts=tuple(part for part in document.parts if part.kind != "paper"))
-    words = fitted(cut(document, PAGE), lambda less: bytes_of(less, TEXT, OVERHEAD), limit - WITHOUT_WORDS)
+    words = fitted(document, PAGE, lambda less: bytes_of(less, TEXT, OVERHEAD), limit - WITHOUT_WORDS)
     charts = _Charts(min(CHARTS_BYTES, limit - SPARE - bytes_of(words, TEXT, OVERHEAD)))
     page = _page(words, document, charts)
     excess = len(page) - limit

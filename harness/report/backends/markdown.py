@@ -19,7 +19,6 @@ from harness.report.document import (
     Row,
     Table,
     bytes_of,
-    cut,
     fitted,
     outside,
     runs_of,
@@ -97,8 +96,12 @@ def render_markdown(
         live: whether addresses and names of people may be links; a comment must not notify anybody.
     """
     lay_out = partial(_text, depth=depth, say=escape if live else inert)
-    about = fitted(cut(document, level), lambda less: bytes_of(less, TEXT_LIMIT, 10), 2 * limit)
-    return lay_out(fitted(about, lambda less: len(lay_out(less).encode()), limit))
+
+    def size(less: Document) -> int:
+        about = bytes_of(less, TEXT_LIMIT, 10)
+        return about if about > 2 * limit else len(lay_out(less).encode())
+
+    return lay_out(fitted(document, level, size, limit))
 
 
 def _text(document: Document, depth: int, say: Escape) -> str:

@@ -67,12 +67,12 @@ def render_terminal(
     whole = _Layout(width, paint, brief=False)
     if verbose:
         return whole.text(cut(document, ALL - 1)).translate(PLAIN_LEVELS)
-    shown = cut(document, DETAIL - 1)
-    text = whole.text(shown)
+    text = whole.text(cut(document, DETAIL - 1))
     if not most_lines or _lines(text) <= most_lines:
         return text.translate(PLAIN_LEVELS)
     brief = _Layout(width, paint, brief=True)
-    return brief.text(fitted(shown, lambda less: _lines(brief.text(less)), most_lines)).translate(PLAIN_LEVELS)
+    fitting = fitted(document, DETAIL - 1, lambda less: _lines(brief.text(less)), most_lines)
+    return brief.text(fitting).translate(PLAIN_LEVELS)
 
 
 def part_lines(part: Part, *, width: int) -> str:

@@ -180,7 +180,7 @@ def _cell_lines(report: RunReport, cell: CellVerdict, red: RedCell | None) -> It
 def _change_lines(report: RunReport, item: CellChange | None, red: RedCell | None) -> Iterator[tuple[str, str]]:
     """Yield how a cell has changed since the baseline; the lines of a red cell say so already."""
     if item is not None and report.baseline is not None and red is None:
-        yield "baseline", f"{item.change.words} since {report.baseline.run}" + (f": {item.why}" if item.why else "")
+        yield "baseline", f"{item.words} since {report.baseline.run}" + (f": {item.why}" if item.why else "")
 
 
 def waived_words(item: Waived) -> str:

@@ -37,13 +37,18 @@ from harness.report.words.phrases import NO_REASON, NOT_MEASURED, beyond_words, 
 from harness.report.words.quantities import COLUMNS, QuantityRow, limits_of
 from harness.report.words.red_cells import RedCell
 from harness.verdict.commands import is_red, rerun_command
-from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word
+from harness.verdict.counting import cell_word
 from harness.verdict.mitigation import provenance_words
 
 FOLDED = ("threads", "frames")
 """Labels of a story that are long and read last."""
 TENSORS_SHOWN, FINDINGS_SHOWN, LINES_SHOWN, ROWS_SHOWN, MODELS_SHOWN = 6, 8, 12, 200, 50
 AS_BEFORE = "as in the old release"
+
+
+def row_tone(row: TableRow) -> str:
+    """Return the tone of a model: of its status, but of an open one where it passes and not all is well."""
+    return OPEN if row.status is Status.PASS and row.shown_word != Status.PASS.value else tone(row.status)
 
 
 def models_part(report: RunReport, models: Sequence[ModelExcess], red: Mapping[str, RedCell]) -> Part:
@@ -56,10 +61,13 @@ def models_part(report: RunReport, models: Sequence[ModelExcess], red: Mapping[s
     titles = {cause.id: (cause.title, cause_tone(cause)) for cause in report.causes}
     groups: dict[tuple[str, str], list[Part]] = {title: [] for title in titles.values()}
     open_, quiet = ("passing, something undecided", OPEN), ("nobody has to look at", GOOD)
-    groups |= {open_: [], quiet: []}
+    warned = ("passing, with a warning", OPEN)
+    groups |= {open_: [], warned: [], quiet: []}
     for at, item in enumerate(models):
         cause = first.get(item.row.model)
-        own = open_ if item.row.status_word in (UNDECIDED, OVER_LIMIT) else quiet
+        own = quiet
+        if item.row.status is Status.PASS and row_tone(item.row) == OPEN:
+            own = warned if item.row.status_word == Status.PASS.value else open_
         groups[titles[cause] if cause is not None else own].append(
             _model(report, item, red, trust.get(item.row.model), ALL + 90 * at // len(models))
         )
@@ -86,11 +94,10 @@ def _model(report: RunReport, item: ModelExcess, red: Mapping[str, RedCell], tru
         blocks.append(Charts(lambda: _figures(model, limits), details))
         blocks += _tensors(model.comparisons, details)
         blocks += _quantities(item, details)
-    open_ = row.status_word in (UNDECIDED, OVER_LIMIT)
     return Part(
         title=row.model,
-        word=row.status_word,
-        tone=OPEN if open_ else tone(row.status),
+        word=row.shown_word,
+        tone=row_tone(row),
         brief=shorten(reason, 240),
         kind="model",
         id=anchor(row.model),
@@ -313,7 +320,8 @@ def quantities_part(models: Sequence[ModelExcess]) -> Part:
         parts.append(Part(title=title, folded=True, importance=importance, blocks=(numbers,)))
     about = Fact(
         "",
-        f"New over old, from the benchmark; what is beyond its limit is marked; {NOT_MEASURED}: not measured",
+        f"New over old, the mean over pairs of processes that were timed side by side; medians of each release, as in "
+        f"the table of models, may differ from it; what is beyond its limit is marked; {NOT_MEASURED}: not measured",
         DETAIL,
     )
     return Part(

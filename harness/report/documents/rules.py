@@ -248,5 +248,5 @@ def since_part(report: RunReport) -> Part:
 
 def _change(item: CellChange) -> tuple[str | Cell, ...]:
     was, now = (status.value if status is not None else "not there" for status in (item.was, item.now))
-    change = Cell(item.change.words, tone=CHANGE_TONES[item.change])
+    change = Cell(item.words, tone=CHANGE_TONES[item.change])
     return (item.model, scenario_words(item.scenario), was, now, item.why, change)

@@ -8,13 +8,14 @@ from harness.core.outcome import Decision, Status
 from harness.core.plan import INITIALIZATION_LIMIT
 from harness.core.quantities import INITIALIZATION
 from harness.core.releases import Matrix
-from harness.core.report import CellTrend, RunOutline, RunReport
+from harness.core.report import CellChange, CellTrend, RunOutline, RunReport
 from harness.core.text import amount, counted, joined
 from harness.core.verdict import Cause, CellVerdict
 from harness.report.document import (
     ALL,
     DETAIL,
     FIRST,
+    GOOD,
     MORE,
     OPEN,
     STAGE,
@@ -35,11 +36,11 @@ from harness.report.document import (
     place,
     placed,
 )
-from harness.report.documents.causes import cause_part, causes_section, tone
+from harness.report.documents.causes import cause_part, causes_section
 from harness.report.documents.fleet import CHANGE_TONES, DECISION_TONES
 from harness.report.documents.matrix import map_part
 from harness.report.documents.migration import run_migration_words
-from harness.report.documents.models import models_part, quantities_part
+from harness.report.documents.models import models_part, quantities_part, row_tone
 from harness.report.documents.rules import policy_part, since_part, waivers_part
 from harness.report.documents.run_facts import (
     calibration_part,
@@ -89,9 +90,10 @@ from harness.report.words.summary import (
 )
 from harness.report.words.to_upgrade import expectation, owners_of, rewritten_files, steps
 from harness.verdict.commands import is_red, price_command, report_command
-from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word, counts_of
+from harness.verdict.counting import cell_word, counts_of
 
 SIGNS = "x: new time / old time; ?: could not tell whether within the limit; -: not measured"
+MEDIANS = "medians of each release; how much slower it is comes of pairs of processes, and may differ where these do"
 ROWS_SHOWN, OTHERS_SHOWN, LINES_SHOWN, STEPS_SHOWN, CELLS_SHOWN = 10, 6, 3, 5, 60
 """On a terminal: rows of the table, models neither green nor red, notes of each kind; everywhere: steps; on a page
 cells of a cause.
@@ -147,7 +149,7 @@ def run_document(
         environments_part(report),
         planted_part(report),
         calibration_part(calibration),
-        Part(title="Run", id="run", noun="note", importance=FIRST, blocks=tuple(_run(report))),
+        Part(title="Run", id="run", noun="note", importance=FIRST, blocks=tuple(_run(report, rows))),
         quantities_part(models),
     )
     return Document(
@@ -171,16 +173,11 @@ def run_document(
     )
 
 
-def row_tone(row: TableRow) -> str:
-    """Return the tone of a model: that of its status, of one that passes with something open that of an open one."""
-    return OPEN if row.status_word in (UNDECIDED, OVER_LIMIT) else tone(row.status)
-
-
 def _tally(models: Sequence[ModelExcess]) -> tuple[tuple[int, str, str], ...]:
     """Return how many models count as what, what needs somebody first."""
-    tones = {item.row.status_word: row_tone(item.row) for item in models}
+    tones = {item.row.status_word: row_tone(item.row) for item in models if item.row.shown_word == item.row.status_word}
     counts = counts_of([item.row.verdict for item in models])
-    return tuple((number, word, tones[word]) for word, number in counts.items())
+    return tuple((number, word, tones.get(word, GOOD)) for word, number in counts.items())
 
 
 def _head(report: RunReport, where: str) -> Iterator[Fact]:
@@ -242,7 +239,7 @@ def _nothing(report: RunReport, models: Sequence[ModelExcess]) -> str:
 
 def _cause(report: RunReport, cause: Cause, at: int, red: Mapping[str, RedCell], where: str, *, stepped: bool) -> Part:
     """Return one cause; on a page its models are links, and each of its cells says what happened there."""
-    changes = {item.cell: item.change for item in report.baseline.changes} if report.baseline is not None else {}
+    changes = {item.cell: item for item in report.baseline.changes} if report.baseline is not None else {}
     shown = [red[cell] for cell in cause.cells if cell in red]
     cells = tuple(_red_cell(cell, changes.get(cell.cell)) for cell in shown[:CELLS_SHOWN])
     what = "What the cell says" if len(shown) == 1 else f"What each of {len(shown)} cells says"
@@ -256,10 +253,10 @@ def _cause(report: RunReport, cause: Cause, at: int, red: Mapping[str, RedCell],
 CELL_HEADS = ("model", "stage", "what happened", "since the baseline")
 
 
-def _red_cell(cell: RedCell, change: CellTrend | None) -> Row:
+def _red_cell(cell: RedCell, change: CellChange | None) -> Row:
     by_label = dict(reversed(cell.lines))
-    changed = change is not None and change is not CellTrend.UNCHANGED
-    since = Cell(change.words, tone=CHANGE_TONES[change]) if change is not None and changed else Cell("")
+    changed = change is not None and change.change is not CellTrend.UNCHANGED
+    since = Cell(change.words, tone=CHANGE_TONES[change.change]) if change is not None and changed else Cell("")
     what = by_label.get("what") or by_label.get("why", "")
     return Row(
         cells=(
@@ -293,6 +290,7 @@ def _models(report: RunReport, rows: Sequence[TableRow]) -> Part:
     floor = f"means decided by time: slower by less than {amount(floor_of(report), 's')} per call is no finding"
     notes = [
         *facts([("-", f"means not measured: {absent}" if absent else "")], DETAIL),
+        *facts([("->", MEDIANS if timed else "")], DETAIL),
         *facts([("times", timed)], USUAL),
         *facts([("guessed", f"{guessed}, listed in report.md" if guessed else "")], FIRST),
         *facts([(BY_FLOOR, floor if any(row.by_floor for row in rows) else "")], FIRST),
@@ -321,7 +319,7 @@ def _row_cells(row: TableRow) -> Iterator[Cell]:
     for at, (text, brief) in enumerate(zip(wide[1:-1], short[1:-1], strict=True), start=1):
         number = numbers[at] if at < len(numbers) else None
         yield Cell(text, short=brief, key="" if number is None else f"{number:.6g}")
-    yield Cell(row.status_word, tone=row_tone(row))
+    yield Cell(row.shown_word, tone=row_tone(row), key=row.status_word)
 
 
 def _open_cells(row: TableRow) -> list[CellVerdict]:
@@ -355,7 +353,9 @@ def _initialization(report: RunReport) -> Part:
     limit = report.limits.get(INITIALIZATION, INITIALIZATION_LIMIT)
     heads = tuple(HEADS[at] for at in kept)
     numbers = tuple(range(change - 1, len(heads) - 2))
-    table = [Table(heads=heads, rows=rows, numbers=numbers, long=(change,) * timed, noun="row")] if rows else []
+    table = (
+        [Table(heads=heads, rows=rows, numbers=numbers, long=(change,) * timed, noun="initialization")] if rows else []
+    )
     blocks: tuple[Block, ...] = (
         *table,
         *facts(legend(report.scenarios, limit), MORE),
@@ -416,19 +416,26 @@ def _guesses(rows: Sequence[TableRow]) -> Part:
     return Part(title="Guessed inputs", id="guesses", importance=DETAIL, blocks=blocks)
 
 
-def _run(report: RunReport) -> Iterator[Block]:
-    """Yield notes and warnings, what happened to the machine, and where the time went."""
+def _run(report: RunReport, rows: Sequence[TableRow]) -> Iterator[Block]:
+    """Yield warnings and notes, what may be another answer first, and what happened to the machine."""
+    for at, row in enumerate(row for row in rows if row.unseen_changes):
+        words = "; ".join(item.message for item in row.unseen_changes)
+        yield Fact("warning", f"{row.model}: {words}", placed(FIRST - 10, at, 2))
     counts: Counter[str] = Counter()
     lines = [line for line in side_lines(report) if line[0] != "longer"]
     for label, text in (*lines, *(("note", note) for note in report.notes)):
         counts[label] += 1
         yield Fact(label, text, placed(FIRST - 10, counts[label], 20) if counts[label] <= LINES_SHOWN else DETAIL)
     events = report.during_run.events if report.during_run is not None else ()
-    rows = tuple(Row(cells=(event.name, event.read, event.so_what, event.do_this)) for event in events)
-    if rows:
+    happened = tuple(Row(cells=(event.name, event.read, event.so_what, event.do_this)) for event in events)
+    if happened:
         yield Part(
             title="What happened to the machine while it ran",
             id="machine",
+            folded=True,  # no note, where these are counted
+            opened=True,
             importance=DETAIL,
-            blocks=(Table(heads=("what", "found", "so what", "do this"), rows=rows, long=(2, 3), importance=DETAIL),),
+            blocks=(
+                Table(heads=("what", "found", "so what", "do this"), rows=happened, long=(2, 3), importance=DETAIL),
+            ),
         )

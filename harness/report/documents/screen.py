@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.core.prediction import RollbackAnswer
-from harness.core.report import CellTrend, RunReport, SideReport
+from harness.core.report import RunReport, SideReport
 from harness.core.text import counted, first_few
 from harness.core.verdict import WaiverState, WaiverUse
 from harness.report.document import BAD, GOOD, OPEN, QUIET, Fact, Part, anchor, facts
@@ -15,6 +15,7 @@ from harness.report.documents.waivers import is_soon, waiver_tone
 from harness.report.excess import ModelExcess, slow_starts, start_words, steady_calls
 from harness.report.text.table import TableRow, not_measured, table_rows, timed_of
 from harness.report.words.phrases import beyond_words, percent
+from harness.report.words.since import trend_counts
 from harness.report.words.summary import common_words, difference_words, run_words, time_words
 
 SHOWN, OF_ONE_CAUSE, NOTES_SHOWN, KNOWN_SHOWN, REVISION = 5, 2, 2, 3, 10
@@ -148,6 +149,7 @@ def _glances(report: RunReport) -> Iterator[Fact]:
         *_rollback(report),
         *_migration(report),
         *_machine(report),
+        *_unseen(table_rows(report)),
         *_not_measured(table_rows(report)),
         *_notes(report),
     ):
@@ -161,9 +163,9 @@ def _since(report: RunReport) -> Glances:
     found = report.baseline
     if found is None:
         return
-    counts = [(change, found.counts.get(change.value, 0)) for change in CellTrend]
-    words = ", ".join(f"{count} {change.words}" for change, count in counts if count) or "no cell to compare"
-    tones = [CHANGE_TONES[change] for change, count in counts if count]
+    counts = trend_counts(found)
+    words = ", ".join(f"{count} {words}" for _, words, count in counts if count) or "no cell to compare"
+    tones = [CHANGE_TONES[change] for change, _, count in counts if count]
     tone = next((tone for tone in (BAD, OPEN) if tone in tones), GOOD)
     yield "since baseline", f"{words}; then {found.decision.value}", tone, "baseline"
 
@@ -255,6 +257,14 @@ def _machine(report: RunReport) -> Glances:
     events = report.during_run.events if report.during_run is not None else ()
     if events:
         yield "machine", "; ".join(f"{event.name}: {event.read}" for event in events), OPEN, "machine"
+
+
+def _unseen(rows: Sequence[TableRow]) -> Glances:
+    """Yield which models pass though an operator of theirs is known to answer otherwise."""
+    models = [row.model for row in rows if row.unseen_changes]
+    if models:
+        words = f"{counted(len(models), 'model')} with an operator that is known to answer otherwise: {_few(models)}"
+        yield "warning", words, OPEN, "run"
 
 
 def _not_measured(rows: Sequence[TableRow]) -> Glances:

@@ -18,7 +18,7 @@ _WORDS = {
     Status.XPASS: "XPASS",
     Status.INCONCLUSIVE: "not decided",
     Status.XFAIL: "waived",
-    Status.SAME_FAIL: "failed before too",
+    Status.SAME_FAIL: "failed before",
     Status.UNSUPPORTED: "unsupported",
     Status.PASS: "well",
 }

@@ -8,11 +8,12 @@ from harness.core.plan import FLOOR
 from harness.core.quantities import STEADY
 from harness.core.report import ModelReport, RunReport
 from harness.core.text import counted, visible
-from harness.core.verdict import CellVerdict, Mitigation, RowVerdict
+from harness.core.verdict import CellVerdict, Finding, Mitigation, RowVerdict
 from harness.report.document import Cell
 from harness.report.documents.migration import migrated_cells
 from harness.report.words.phrases import NOT_MEASURED, STATUS_ORDER, outcome_word, percent, seconds_pair, shorten, times
 from harness.verdict.counting import row_word
+from harness.verdict.inputs import unseen_changes
 
 COLUMNS = (
     "model",
@@ -71,6 +72,17 @@ class TableRow:
         """What it counts as, one of ``WORDS`` in ``harness/verdict/counting.py``."""
         return row_word(self.verdict)
 
+    @property
+    def unseen_changes(self) -> tuple[Finding, ...]:
+        """Warnings of operators that are known to answer otherwise, which its requests may not have shown."""
+        return () if self.verdict is None else unseen_changes(self.verdict)
+
+    @property
+    def shown_word(self) -> str:
+        """The same word, marked where it is a PASS with such a warning."""
+        passes = self.status_word == Status.PASS.value
+        return f"{self.status_word} (warning)" if passes and self.unseen_changes else self.status_word
+
 
 def table_rows(report: RunReport) -> tuple[TableRow, ...]:
     """Return all models that were measured or judged, paired by name: red first, then PASS, each by name."""
@@ -120,6 +132,7 @@ def rows_by_need(report: RunReport) -> tuple[TableRow, ...]:
             key=lambda row: (
                 -1 if row.status is None else rank[row.status],
                 first.get(row.model, last),
+                not row.unseen_changes,
                 -_ratio(row.facts),
             ),
         )
@@ -189,13 +202,12 @@ def _steady(row: TableRow, words: str) -> str:
 
 
 def _old_new(pair_s: tuple[float, float] | None, ratio: float | None, *, compact: bool) -> str:
-    """Return old and new, or their factor; the benchmark's ratio is used where there are no medians."""
-    if pair_s is None:
-        return NOT_MEASURED if ratio is None else times(ratio)
-    if not compact:
+    """Return the medians of both releases, or the factor as the benchmark pairs them; that of the medians without."""
+    if pair_s is not None and not compact:
         return seconds_pair(*pair_s)
-    old_s, new_s = pair_s
-    return times(new_s / old_s if old_s > 0 else float("nan"))
+    if ratio is None and pair_s is not None:
+        ratio = pair_s[1] / pair_s[0] if pair_s[0] > 0 else float("nan")
+    return NOT_MEASURED if ratio is None else times(ratio)
 
 
 def not_measured(rows: Sequence[TableRow]) -> str:

@@ -83,10 +83,10 @@ def side_lines(report: RunReport) -> tuple[tuple[str, str], ...]:
             if cell.status in RED and not cell.decides:
                 open_cells.setdefault((stage, cell.status is Status.FAIL), []).append(cell)
             if not is_red(cell):
-                ruled = [item.kind for item in cell.ruled]  # shown with the policy
+                elsewhere = [*(item.kind for item in cell.ruled), "changed_operator"]  # with the policy; of their own
                 told = (Severity.WARN,) if cell.cell in in_causes else (Severity.NAMED, Severity.WARN)
                 found = [item for item in cell.findings if SEVERITY.get(item.kind) in told]
-                found = [item for item in found if item.kind not in ruled]
+                found = [item for item in found if item.kind not in elsewhere]
                 warnings += [("warning", f"{cell.model}, {stage}: {phrase(item)}") for item in found]
                 closer |= dict.fromkeys(cell.model for item in cell.findings if item.kind == "closer_to_reference")
     undecided = [line for (stage, _), cells in open_cells.items() for line in _open_lines(report, stage, cells)]

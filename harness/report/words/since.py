@@ -1,5 +1,6 @@
 """What has changed since another run, as labelled texts; console, markdown and JUnit only lay them out."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from harness.core.outcome import Status
@@ -21,10 +22,8 @@ def since_words(report: RunReport) -> str:
     found = report.baseline
     if found is None:
         return ""
-    counts = [(change, found.counts.get(change.value, 0)) for change in CellTrend]
-    said = [
-        f"{count} {change.words}" for change, count in counts if count or change in (CellTrend.NEW, CellTrend.FIXED)
-    ]
+    always = (CellTrend.NEW, CellTrend.FIXED)
+    said = [f"{count} {words}" for change, words, count in trend_counts(found) if count or change in always]
     return f"{', '.join(said)} (cells), since {found.run}, which was {found.decision.value}"
 
 
@@ -33,6 +32,17 @@ def gone_models(report: RunReport) -> list[str]:
     rows = {row.model for row in report.judgement.rows}
     changes = report.baseline.changes if report.baseline is not None else ()
     return list(dict.fromkeys(item.model for item in changes if item.model not in rows))
+
+
+def trend_counts(found: BaselineReport) -> list[tuple[CellTrend, str, int]]:
+    """Return (change, its words, how many cells); what only the other run left open stands apart."""
+    counts = []
+    for change in CellTrend:
+        told = Counter(one.words for one in found.changes if one.change is change)
+        apart = [(words, count) for words, count in told.items() if words != change.words]
+        rest = found.counts.get(change.value, 0) - sum(count for _, count in apart)
+        counts += [(change, change.words, rest), *((change, words, count) for words, count in apart)]
+    return counts
 
 
 def difference_lines(found: BaselineReport) -> tuple[str, ...]:
@@ -52,7 +62,7 @@ def since_lines(report: RunReport, *, listed: int = LISTED) -> tuple[tuple[str, 
         return ()
     lines = [("baseline", since_words(report)), *(("differs", text) for text in difference_lines(found))]
     shown = _together(found)
-    lines += [(cells[0].change.words, _words(cells)) for cells in shown[:listed]]
+    lines += [(cells[0].words, _words(cells)) for cells in shown[:listed]]
     left_out = len(found.changes) - sum(len(cells) for cells in shown[:listed])
     return (*lines, ("more", f"{counted(left_out, 'cell')}, in report.json")) if left_out else tuple(lines)
 
@@ -94,7 +104,7 @@ def change_of_cell(report: RunReport, cell: CellVerdict) -> tuple[tuple[str, str
     if found is None:
         return (("baseline", f"unchanged {since}"),)
     was = f" ({found.was.value} before)" if found.was is not None else ""
-    return (("baseline", f"{found.change.words} {since}{was}{f': {found.why}' if found.why else ''}"),)
+    return (("baseline", f"{found.words} {since}{was}{f': {found.why}' if found.why else ''}"),)
 
 
 def machine_lines(report: RunReport, cell: CellVerdict) -> tuple[tuple[str, str], ...]:

@@ -13,11 +13,13 @@ from harness.core.findings import MEASURES, SEVERITY
 from harness.core.measurement import LatencyMeasurement
 from harness.core.outcome import Status
 from harness.core.verdict import CellVerdict, Waiver
+from harness.verdict.commands import PLACEHOLDERS
 from harness.verdict.waivers.apply import Ran, failing_findings
 from harness.verdict.waivers.entries import LINK, why_no_bound
 
 # Chosen: a quarter is time to mend a model, and not to forget it.
 DEFAULT_DAYS = 90
+WORDS_HINT = "say who answers for it, and why it is known"
 WHY_NOT = {
     Status.PASS: ("passes: there is nothing to waive", "name one of the red cells of its report"),
     Status.XFAIL: ("is known already, by the policy or a waiver", "see why in its report"),
@@ -100,7 +102,9 @@ def one_per_kind(waivers: Sequence[Waiver]) -> list[Waiver]:
 def _check_words(*, owner: str, reason: str, issue: str) -> None:
     for name, text in (("--owner", owner), ("--reason", reason)):
         if not text.strip():
-            raise ConfigError(f"{name} is empty", "say who answers for it, and why it is known")
+            raise ConfigError(f"{name} is empty", WORDS_HINT)
+        if text == PLACEHOLDERS[name]:
+            raise ConfigError(f"{name} {text} stands for words of yours", WORDS_HINT)
     if issue and not LINK.fullmatch(issue):
         raise ConfigError(f"--issue {issue}: not a link", "write one that begins with https://")
 

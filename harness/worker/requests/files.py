@@ -84,8 +84,8 @@ def calls(value, where, methods):
         elif isinstance(item, dict) and set(item) == {"method", "arguments"}:
             made.append(_call_of_method(name, item, place))
         else:
-            hint = "; a request whose only argument is a dict is a tuple: ({...},)"
-            raise BadInputs("%s is %s; %s%s" % (place, named(item), FORM, hint))
+            hint = "a request whose only argument is a dict is a tuple, ({...},)"
+            raise BadInputs("%s: %s is %s; %s" % (hint, place, named(item), FORM))
     return made
 
 

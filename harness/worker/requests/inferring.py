@@ -13,6 +13,9 @@ from gate_worker.requests import call_spec, draws, repairs, served, signatures
 from gate_worker.requests.guesses import BATCHED, FIXED, FREE, WORDS, CannotGuess, Guesser, Leaf
 from gate_worker.requests.values import Call, first_line
 
+HALVES = {"Half": "float16", "BFloat16": "bfloat16"}
+NO_KERNEL = re.compile("not implemented for '(%s)'" % "|".join(HALVES))
+"""What torch says of a dtype that it stores and cannot compute: no request helps."""
 MOST_TRIALS = 40
 MOST_SILENT = 6
 """Guesses that work and whose answers hold no value, before the first of them is taken."""
@@ -189,6 +192,17 @@ class Inferrer:
         return Call(name, self._method, guess.arguments(seed, self._device.name))
 
     def _gave_up(self, method, why):
+        half = NO_KERNEL.search(self._failure)
+        if half and self._device.name == "cpu":
+            return (
+                "%s: torch %s cannot compute %s there on a CPU: run on a GPU (--device), or judge a float32 copy (%s)"
+                % (
+                    signatures.described(self._module, method),
+                    torch.__version__.partition("+")[0],
+                    HALVES[half.group(1)],
+                    self._failure,
+                )
+            )
         return "%s: %s; put requests beside the file: %s.inputs.pt" % (
             signatures.described(self._module, method),
             why,

@@ -9,7 +9,7 @@ import torch
 
 from gate_worker import settings, wire
 from gate_worker.graph import node_facts
-from gate_worker.successor import sizes
+from gate_worker.successor import lost_checks, sizes
 from gate_worker.values import trees
 
 try:
@@ -25,6 +25,10 @@ BRANCH_TEXT = re.compile(r"^Cond |torch\.cond")
 
 class NoConverter(Exception):
     """This release has no converter."""
+
+
+class LosesCheck(Exception):
+    """A program of torch's converter would answer where the artifact raises, or by the branch of other sizes."""
 
 
 def convert(request, run_dir, log):
@@ -71,6 +75,11 @@ def converted(module, requests, example, log):
     """Return the program; the mark ``not_converted`` tells at which node of the graph the converter has given up."""
     if converter is None:
         raise NoConverter("torch %s has no torch._export.converter.TS2EPConverter" % torch.__version__)
+    lost = lost_checks.first(module.inlined_graph)
+    if lost is not None:
+        error = LosesCheck("torch's converter drops this check, or takes every size for 2 or more here")
+        mark_node(log, lost, error)
+        raise error
     with torch.no_grad(), marking_where(converter.TS2FXGraphConverter, log):
         return converter.TS2EPConverter(module, requests[example]).convert(), example, []
 

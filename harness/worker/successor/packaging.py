@@ -8,6 +8,7 @@ import tempfile
 import torch
 
 from gate_worker import settings, wire
+from gate_worker.successor import guards, recurrent
 
 
 def package(request, run_dir, log):
@@ -16,13 +17,14 @@ def package(request, run_dir, log):
     log.mark("switches", settings.apply_process_wide(request))
     with log.phase(wire.LOAD, model=name):
         program = torch.export.load(artifact["path"])
+        guards.write(program)
     try:
         with log.phase(wire.COMPILE, model=name):
             from torch import _inductor
 
             configure()
             path = os.path.join(run_dir, name + wire.PACKAGE)
-            with torch.no_grad():
+            with torch.no_grad(), recurrent.in_loops():
                 _inductor.aoti_compile_and_package(program, package_path=path)
     finally:
         shutil.rmtree(cache_folder(), ignore_errors=True)

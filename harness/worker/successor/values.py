@@ -11,6 +11,7 @@ import math
 import operator
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from gate_worker.graph import nodes
 from gate_worker.values import trees
@@ -47,6 +48,17 @@ def run(node, inputs):
 def wants_tensors(node):
     schema = node.schema()
     return "(Tensor" in schema.partition("->")[0] and "(Tensor[]" not in schema
+
+
+def written(node, inputs):
+    """Yield the tensors among the inputs that the node changes in place."""
+    schema = node.schema()
+    if "!)" in schema:
+        operator = nodes.overload_named(schema)
+        arguments = operator._schema.arguments if operator is not None else ()
+        for value, argument in zip(inputs, arguments):
+            if isinstance(value, torch.Tensor) and argument.alias_info is not None and argument.alias_info.is_write:
+                yield value
 
 
 _operators = {}
@@ -126,6 +138,10 @@ def copied(value):
     return trees.mapped(value, lambda tensor: tensor)
 
 
+def has_tensors(value):
+    return isinstance(value, (dict, list, tuple)) and any(isinstance(leaf, torch.Tensor) for leaf in tree_leaves(value))
+
+
 def changed(before, after):
     """Whether a container or a number is another one than before; of tensors, whether it is the same object."""
     if isinstance(before, (list, tuple)) and isinstance(after, (list, tuple)):
@@ -140,6 +156,14 @@ def changed(before, after):
 def is_of_sizes(symbol):
     """Whether a symbol follows from sizes alone: ``torch.export`` can decide it, and guards the program with it."""
     return not any(str(free).lstrip("z").startswith("u") for free in symbol.node.expr.free_symbols)
+
+
+def known(condition):
+    """Return what a condition on symbols is taken for without a guard; None where it gets one."""
+    if isinstance(condition, bool):
+        return condition
+    static = condition.node.shape_env._maybe_evaluate_static(condition.node.expr)
+    return None if static is None else bool(static)
 
 
 def is_bound(symbol):
@@ -338,7 +362,17 @@ LISTS = {
     "aten::upper": str.upper,
 }
 
+COMPARED = {
+    "aten::ne": operator.ne,
+    "aten::lt": operator.lt,
+    "aten::le": operator.le,
+    "aten::gt": operator.gt,
+    "aten::ge": operator.ge,
+    "aten::eq": operator.eq,
+}
+
 ARITHMETIC = {
+    **COMPARED,
     **NUMBER_OF,
     "aten::__and__": lambda left, right: left & right,
     "aten::__or__": lambda left, right: left | right,
@@ -347,19 +381,13 @@ ARITHMETIC = {
     "aten::add": lambda left, right, alpha=1: left + right * alpha if alpha != 1 else left + right,
     "aten::ceil": math.ceil,
     "aten::div": divide,
-    "aten::eq": operator.eq,
     "aten::exp": math.exp,
     "aten::floor": math.floor,
     "aten::floor_divide": operator.floordiv,
     "aten::floordiv": operator.floordiv,
-    "aten::ge": operator.ge,
-    "aten::gt": operator.gt,
-    "aten::le": operator.le,
     "aten::log": math.log,
     "aten::log2": math.log2,
-    "aten::lt": operator.lt,
     "aten::mul": operator.mul,
-    "aten::ne": operator.ne,
     "aten::neg": operator.neg,
     "aten::pow": operator.pow,
     "aten::remainder": operator.mod,

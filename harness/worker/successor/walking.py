@@ -1,14 +1,18 @@
 """The way out of TorchScript by walking the graph under ``torch.export``; see ``walked``."""
 
+import contextlib
+import io
+
 import torch
 from torch.utils import _pytree as pytree
 
-from gate_worker.graph import node_facts
-from gate_worker.successor import sizes, values, walked
+from gate_worker.successor import joined, recurrent, sizes, values, walked
 from gate_worker.values import trees
 
 # Each is traced anew: seconds.
 MOST_EXAMPLES = 3
+# What no request reaches shows its constants when it is walked, those of one branch inside another one after it.
+MOST_WALKS = 5
 
 
 def program_of(module, example, requests, mark):
@@ -16,33 +20,39 @@ def program_of(module, example, requests, mark):
 
     Sizes that requests vary stay open, and the batch's. A size that means something in the example (the whole of a
     table of positions, say) may be taken for a constant: then other requests are tried as the example. What is decided
-    is ``{"kind", "source", "value"}`` each.
+    is ``{"kind", "source", "value"}`` each; without a value the program holds both ways, and no request takes one.
 
     Args:
         example: the request to begin with, by its name in ``requests``: name -> arguments.
         mark: is told the node at which the walk ends, and its error.
     """
     examples = [example, *sorted(set(requests) - {example})][:MOST_EXAMPLES]
-    first = None
+    failures = []
     for gradients in (False, True):
-        tracing = Tracing(module, requests, gradients=gradients)
-        try:
-            return tracing.best(examples)
-        except Exception as error:
-            first = first or (error, tracing.walk.located.failed_at)
-            if not tracing.walk.asked_for_gradients:
+        for joins in (True, False):
+            tracing = Tracing(module, requests, gradients=gradients, joins=joins and joined.is_possible())
+            try:
+                return tracing.best(examples)
+            except Exception as error:
+                failures.append((error, tracing.walk))
+            if not tracing.walk.joined:
                 break
-    error, failed_at = first
-    if failed_at is not None:
-        mark(*failed_at)
+        if not tracing.walk.asked_for_gradients:
+            break
+    error, walk = failures[0]
+    if walk.joined:  # then the next is without
+        why, (error, walk) = "%s: %s" % (type(error).__name__, error), failures[1]
+        error = walked.NotWalked("%s; nor does one program hold both ways: %s" % (error, why[:500]))
+    if walk.located.failed_at is not None:
+        mark(walk.located.failed_at[0], error)
     raise error
 
 
 class Tracing:
     """The walks of a module: one with real tensors, of every request, and those that ``torch.export`` traces."""
 
-    def __init__(self, module, requests, *, gradients):
-        self._module, self._requests, self._gradients = module, requests, gradients
+    def __init__(self, module, requests, *, gradients, joins):
+        self._module, self._requests, self._gradients, self._joins = module, requests, gradients, joins
         self._all = list(requests.values())
         self._learnt = walked.Learnt()
         self._learning = self._walked(traces=False)
@@ -53,27 +63,38 @@ class Tracing:
         with torch.no_grad():
             self._learn()
             for name in examples:
-                walk = self._walked(traces=True)
                 try:
-                    program = exported(walk, self._requests[name], self._all)
+                    program = self._program(name)
                 except Exception:
                     if best is None:
                         raise
                     break
-                require_checks(program, self.walk.checks)
-                if self.walk.compares_sizes and not hasattr(program.module(), "_guards_fn"):
-                    raise walked.NotWalked(
-                        "sizes decide, and a program of torch %s checks bounds alone" % torch.__version__
-                    )
+                self._require(program, name)
                 held = held_sizes(program, self._requests[name], self._all)
                 if best is None or held < best[0]:
-                    best = held, program, name, [described(node, how) for node, how in self.walk.fixed]
+                    best = held, program, name, self.walk.decided()
                 if not held:
                     break
         return best[1:]
 
+    def _require(self, program, name):
+        """Raise where the program would answer others than its example otherwise, or cannot be loaded."""
+        require_checks(program, self.walk.checks)
+        if self.walk.joined:
+            require_saved(program, self._requests[name])
+        if self.walk.compares_sizes and not hasattr(program.module(), "_guards_fn"):
+            raise walked.NotWalked("sizes decide, and a program of torch %s checks bounds alone" % torch.__version__)
+
+    def _program(self, name):
+        for _ in range(MOST_WALKS):
+            walk = self._walked(traces=True)
+            walk.take_names(len(self._requests[name]))
+            with contextlib.suppress(walked.Unregistered), recurrent.whole():
+                return exported(walk, self._requests[name], self._all)
+        raise walked.NotWalked("what no request reaches has more constants again and again")
+
     def _walked(self, *, traces):
-        module = walked.Walked(self._module, self._learnt, traces=traces, gradients=self._gradients)
+        module = walked.Walked(self._module, self._learnt, traces=traces, gradients=self._gradients, joins=self._joins)
         self.walk = module.walk[0]
         return module
 
@@ -91,12 +112,23 @@ def require_checks(program, wanted):
 
     Torch writes some of them anew, with the same expression and words of its own, and keeps the others as they are.
     """
-    checks = [node for node in program.graph.nodes if node.target is torch.ops.aten._assert_scalar.default]
+    parts = [part for part in program.graph_module.modules() if isinstance(part, torch.fx.GraphModule)]
+    checks = [
+        node for part in parts for node in part.graph.nodes if node.target is torch.ops.aten._assert_scalar.default
+    ]
     conditions = [node.args[0].meta.get("val") for node in checks if isinstance(node.args[0], torch.fx.Node)]
     known = {str(value.node.expr) for value in conditions if isinstance(value, torch.SymBool)}
-    own = sum(str(node.args[1]).startswith(walked.CHECK) for node in checks)
+    own = sum(str(node.args[1]).startswith((walked.CHECK, walked.REFUSED)) for node in checks)
     if sum(expression not in known for expression in wanted) > own:
         raise walked.NotWalked("the export has lost a check of what data decides")
+
+
+def require_saved(program, arguments):
+    """Raise what a loaded copy raises: 2.6 saves a ``while_loop`` that no process can run."""
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    torch.export.load(file).module()(*trees.mapped(arguments, torch.clone))
 
 
 def held_sizes(program, example, requests):
@@ -116,14 +148,12 @@ def exported(walk, example, requests):
     closed = open_sizes(example, requests, numbers=False)
     if shapes != closed:
         try:
-            return torch.export.export(walk, tuple(example), dynamic_shapes=(shapes,), strict=False)
+            return torch.export.export(walk, tuple(example), dynamic_shapes=shapes, strict=False)
+        except walked.Unregistered:
+            raise
         except Exception:  # 2.6 takes tensors' sizes alone; anything else shows again below
             walk.walk[0].located.failed_at = None
-    return torch.export.export(walk, tuple(example), dynamic_shapes=(closed,), strict=False)
-
-
-def described(node, how):
-    return {"kind": node.kind(), "source": node_facts.facts_of(node, ())["source"], "value": how}
+    return torch.export.export(walk, tuple(example), dynamic_shapes=closed, strict=False)
 
 
 def open_sizes(example, requests, *, numbers):

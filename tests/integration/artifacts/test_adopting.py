@@ -83,6 +83,7 @@ class Code:
 folder = sys.argv[1]
 torch.jit.script(Everything()).save(folder + "/everything.pt")
 torch.jit.script(Unguessable()).save(folder + "/unguessable.pt")
+torch.jit.script(torch.nn.Linear(3, 2).half()).save(folder + "/half.pt")
 torch.jit.script(Failing()).save(folder + "/failing.pt")
 torch.jit.script(Positive()).save(folder + "/positive.pt")
 torch.jit.script(Silent()).save(folder + "/silent.pt")
@@ -448,6 +449,13 @@ def test_what_cannot_be_guessed_is_said_with_what_is_known(place: Place) -> None
     assert 1 < len(trials) <= 40
     assert len(set(trials)) == len(trials)
     assert place.adopt("failing").data["adopted"]["input_sets"] == []
+
+
+def test_a_dtype_that_the_release_cannot_compute_on_a_cpu_is_no_lack_of_requests(place: Place) -> None:
+    adopted = place.adopt("half").data["adopted"]
+    assert adopted["input_sets"] == []
+    advice = "cannot compute float16 there on a CPU: run on a GPU (--device), or judge a float32 copy ("
+    assert advice in adopted["inputs_note"] and "put requests" not in adopted["inputs_note"]
 
 
 ZOO = (

@@ -184,3 +184,10 @@ def test_a_kind_is_in_the_content_and_in_the_name_only_of_what_cannot_be_read(
     (tmp_path / name).write_bytes(content)
     assert kind_of(str(tmp_path / name)) is kind
     assert paths(tmp_path) == (str(tmp_path / name),)
+
+
+def test_a_neighbour_that_may_be_meant_is_named(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    with pytest.raises(SelectionError) as caught:
+        find_files([f"{tmp_path}/modles/"])
+    assert caught.value.hint.startswith(f'did you mean "{tmp_path}/models/"? ')

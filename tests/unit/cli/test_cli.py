@@ -97,6 +97,9 @@ def test_the_list_shows_every_model_without_an_environment(project: Path, capsys
         ("compat --scenario aloen", "did you mean alone?"),
         ("report last --format=markdwon", "did you mean markdown?"),
         ("golden propose last --outt=x", "did you mean --out?"),
+        ("", "see python -m harness --help"),
+        ("help", "see python -m harness --help"),
+        ("golden", "see python -m harness golden --help"),
     ],
 )
 def test_a_mistyped_word_names_the_one_that_was_meant(

@@ -143,6 +143,13 @@ def test_wrong_cell_id_says_the_form(text: str, reason: str) -> None:
     assert "alone" in caught.value.hint
 
 
+def test_a_cell_that_is_nearly_written_right_is_named() -> None:
+    for text, hint in {"topk/alon": 'did you mean "topk/alone"? ', "topk": "write one like topk/alone"}.items():
+        with pytest.raises(SelectionError) as caught:
+            parse_cell_id(text)
+        assert caught.value.hint.startswith(hint)
+
+
 def test_id_of_an_earlier_report_is_refused_with_the_new_one_named() -> None:
     with pytest.raises(SelectionError, match="an id is model/scenario now") as caught:
         parse_cell_id("a.b/forward/latency/cuda/cpu_fusion")

@@ -20,7 +20,7 @@ def test_every_way_of_python_has_words() -> None:
 def test_way_that_the_new_release_alone_refuses_is_named_with_the_one_that_works() -> None:
     (note,) = loader_notes(tried("torch.load"), tried(), NAMES)
     assert note == (
-        "torch 2.15.0 refuses TorchScript archives in torch.load, and torch 2.1.2 does not: "
+        "torch 2.15.0 refuses TorchScript archives in torch.load with its default weights_only, and torch 2.1.2 does not: "
         f"load them with torch.jit.load; {NOT_COVERED}"
     )
     assert loader_notes(tried("torch.load"), tried("torch.load"), NAMES) == ()
@@ -38,7 +38,9 @@ def test_ways_that_warn_anew_are_named_once_per_category() -> None:
 
 def test_without_an_old_release_the_note_is_of_the_new_one_alone() -> None:
     (note,) = loader_notes(tried("torch.load"), None, {"new": "torch 2.6.0"})
-    assert note.startswith("torch 2.6.0 refuses TorchScript archives in torch.load: load them")
+    assert note.startswith(
+        "torch 2.6.0 refuses TorchScript archives in torch.load with its default weights_only: load them"
+    )
 
 
 def test_archive_that_nothing_loads_and_a_look_that_failed_say_nothing_of_the_ways() -> None:

@@ -72,10 +72,11 @@ def test_a_part_of_which_nothing_is_left_goes_unless_it_is_a_thing_with_a_word()
 
 def test_the_most_that_fits_is_kept() -> None:
     document = of(listed(30))
-    text = text_of(fitted(document, lambda less: text_of(less).count("\n"), 10))
+    text = text_of(fitted(document, ALL, lambda less: text_of(less).count("\n"), 10))
     assert text.count("\n") == 10 and "and 21 more notes" in text
-    assert fitted(document, lambda less: text_of(less).count("\n"), 30) == document
-    assert "30 notes not shown here" in text_of(fitted(document, lambda less: len(text_of(less)), 1))
+    assert fitted(document, ALL, lambda less: text_of(less).count("\n"), 30) == document
+    assert "30 notes not shown here" in text_of(fitted(document, ALL, lambda less: len(text_of(less)), 1))
+    assert "and 27 more notes" in text_of(fitted(document, FIRST + 9, lambda less: text_of(less).count("\n"), 4))
     assert bytes_of(document, 100, 10) == 30 * 10 + sum(len(str(at)) for at in range(30)) + len("notes") + 10
 
 

@@ -7,10 +7,13 @@ import pytest
 
 from harness.core.outcome import Status
 from harness.core.report import RunReport
-from harness.core.verdict import Finding
+from harness.core.verdict import Finding, Ruled
+from harness.report.backends.html import render_page
+from harness.report.backends.terminal import render_terminal
 from harness.report.ci.junit import render_junit
 from tests.unit.builders.rendered import render_markdown
 from tests.unit.builders.rendered import render_console
+from harness.report.documents.run import run_document
 from harness.report.text.table import guessed_words, row_cells, table_rows
 from harness.report.words.red_cells import red_cells
 from tests.unit.builders.reports import upgrade_ok, verdict
@@ -58,6 +61,28 @@ def test_junit_has_the_notes_once() -> None:
     text = render_junit(guessed())
     assert text.count("inputs of 1 of 3 models were guessed") == 1
     assert "guessed" not in render_junit(upgrade_ok())
+
+
+def test_a_pass_that_guesses_may_not_have_shown_is_marked_and_told_before_all_notes() -> None:
+    report = guessed()
+    changed = Finding(kind="changed_operator", message="aten::gelu: the newer one rounds", subject="aten::gelu")
+    warned = verdict("detector", "alone", Status.PASS, changed)
+    rows = tuple(
+        replace(row, cells=(warned, *row.cells[1:])) if row.model == "detector" else row
+        for row in report.judgement.rows
+    )
+    notes = tuple(f"{at}.bin is no TorchScript (left out)" for at in range(12))
+    report = replace(report, judgement=replace(report.judgement, rows=rows), notes=notes)
+    text = render_terminal(run_document(report), width=100, most_lines=30)
+    assert text.count("\n") <= 30 and "left out" not in text.replace(notes[0], "")
+    assert "warning   detector: aten::gelu: the newer one rounds\n" in text
+    assert [line.split()[0] for line in text.splitlines() if line.endswith("PASS (warning)")] == ["detector"]
+    assert "| **PASS (warning)** |" in render_markdown(report)
+    page = render_page(run_document(report))
+    assert '<tr data-status="PASS"' in page and "PASS (warning)" in page and 'data-status="PASS (warning)"' not in page
+    ruled = replace(warned, ruled=(Ruled(kind="changed_operator", was="warn", now="info", by="policy.toml"),))
+    rows = tuple(replace(row, cells=(ruled,)) if row.model == "detector" else row for row in rows)
+    assert "(warning)" not in everything(replace(report, judgement=replace(report.judgement, rows=rows)), width=100)
 
 
 def test_slow_model_whose_latency_decides_nothing_is_reported_and_is_no_red_cell() -> None:

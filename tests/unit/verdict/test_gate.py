@@ -120,7 +120,7 @@ def test_a_green_run_says_what_was_asked_by_guesses_only_and_which_files_are_rew
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        (Status.SAME_FAIL, "failed before too"),
+        (Status.SAME_FAIL, "failed before"),
         (Status.UNSUPPORTED, "unsupported"),
         (Status.XFAIL, "waived"),
     ],

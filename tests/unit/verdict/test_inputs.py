@@ -3,6 +3,7 @@
 import pytest
 
 from harness.verdict.inputs import (
+    draw_notes,
     stride_notes,
     guess_notes,
     inputs_words,
@@ -172,13 +173,27 @@ def test_request_that_raises_in_both_releases_is_not_taken_for_an_old_failure_of
         assert with_requests(other) == other
 
 
-def test_methods_that_no_request_asks_are_reported() -> None:
+def test_methods_that_no_request_reaches_are_reported() -> None:
     codec = artifact(input_sets=(InputSet(name="example"),), reset="clear")
-    methods = {"codec": ("__setstate__", "clear", "decode", "forward"), "plain": ("forward",)}
+    calls: dict[str, tuple[str, ...]] = {
+        "forward": ("nms",),
+        "nms": ("area", "nms"),
+        "area": (),
+        "decode": ("area",),
+        "__setstate__": (),
+        "clear": (),
+    }
+    methods: dict[str, dict[str, tuple[str, ...]]] = {"codec": calls, "plain": {"forward": ()}}
     (note,) = untested_method_notes(methods, {"codec": codec, "plain": codec, "unread": None})
     assert note.endswith("codec: decode")
-    assert untested_method_notes({"codec": ("forward",)}, {"codec": codec}) == ()
+    assert untested_method_notes({"codec": {"forward": ()}}, {"codec": codec}) == ()
     assert untested_method_notes(methods, {"codec": artifact(input_sets=())}) == ()
+
+
+def test_models_that_draw_are_named_with_what_may_be_behind_it() -> None:
+    assert draw_notes([]) == ()
+    assert draw_notes(["drop"])[0].startswith("drop draws random numbers in a call, compared from one seed: ")
+    assert draw_notes(["a", "b"])[0].startswith("a, b draw random numbers")
 
 
 def test_other_strides_are_told_of_the_models_that_have_them() -> None:

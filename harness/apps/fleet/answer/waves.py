@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from harness.checks.migration.readiness import owned
-from harness.core.findings import Severity, weight
 from harness.core.fleet import FleetArtifact, FleetRow, Wave, WaveKind
 from harness.core.outcome import Status
 from harness.core.verdict import Cause, RowVerdict
 from harness.verdict.decide import chosen_mitigations, is_mitigated
+from harness.verdict.inputs import unseen_changes
 
 READY = (Status.PASS, Status.XFAIL)
 NOT_COMPARED = "it fails in the old release as well, so nothing could be compared"
@@ -66,14 +66,7 @@ def _mitigations(judged: Sequence[Judged]) -> dict[str, str]:
 
 def _warning(verdict: RowVerdict | None) -> str:
     """Return the operators that a policy warns of; empty without one."""
-    return ", ".join(
-        dict.fromkeys(
-            finding.subject
-            for cell in (verdict.cells if verdict is not None else ())
-            for finding in cell.findings
-            if finding.kind == "changed_operator" and weight(cell, finding.kind) in (Severity.WARN, Severity.NAMED)
-        )
-    )
+    return ", ".join(finding.subject for finding in unseen_changes(verdict)) if verdict is not None else ""
 
 
 def _wave_of(item: Judged, mitigations: Mapping[str, str]) -> _Key:

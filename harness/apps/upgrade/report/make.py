@@ -57,7 +57,7 @@ from harness.serving.settings.differences import Setting
 from harness.store import codec
 from harness.verdict.causes import with_causes
 from harness.verdict.cells import numeric_settings
-from harness.verdict.inputs import guess_notes, guess_of, stride_notes, untested_method_notes
+from harness.verdict.inputs import draw_notes, guess_notes, guess_of, stride_notes, untested_method_notes
 from harness.verdict.latency import common_notes
 from harness.verdict.waivers.apply import ran_under
 from harness.verdict.waivers.uses import waiver_notes, waiver_uses
@@ -353,6 +353,7 @@ def _notes(
     artifacts = {model.name: facts.exports[model.name].artifact for model in facts.plan.models}
     notes.extend(guess_notes(artifacts))
     notes.extend(untested_method_notes(_methods(facts), artifacts))
+    notes.extend(draw_notes([name for name in artifacts if facts.draws(name)]))
     notes.extend(stride_notes(facts.judgement.cells))
     notes.extend(facts.worker_notes if facts.initialized else ())
     if words := not_begun_words(facts):
@@ -363,7 +364,7 @@ def _notes(
         notes.append(f"latency was not measured ({_why_no_latency(facts, effects)})")
     left_out = facts.rollback.left_out if facts.rollback is not None else {}
     notes.extend(f"left out of the rollback, {name}: {how}" for name, how in left_out.items())
-    notes.extend(later_call_notes(facts, findings.differs))
+    notes.extend(later_call_notes(facts, findings.differs, findings.agrees))
     notes.extend(different_builds(facts.fingerprints))
     notes.extend(unexplained_notes(facts))
     notes.extend(time_notes(facts.attributions))
@@ -384,10 +385,11 @@ def _notes(
     return tuple(dict.fromkeys(notes))
 
 
-def _methods(facts: Inspected) -> dict[str, tuple[str, ...]]:
-    """Return the methods of models that are files, as far as they could be read."""
+def _methods(facts: Inspected) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return the methods of models that are files, as far as they could be read, each with those that it calls."""
     files = {model.name: facts.predictions.get(model.name) for model in facts.plan.models if model.given is not None}
-    return {name: file.facts.methods for name, file in files.items() if file is not None and file.facts is not None}
+    read = {name: file.facts for name, file in files.items() if file is not None and file.facts is not None}
+    return {name: {method: of.calls.get(method, ()) for method in of.methods} for name, of in read.items()}
 
 
 def _declared_tolerances(models: Sequence[ModelDeclaration]) -> list[str]:

@@ -17,7 +17,7 @@ from harness.artifacts.archive.code import CodeMemory
 from harness.artifacts.archive.limits import LIMITS, CannotRead
 from harness.artifacts.archive.reading import read_artifact
 from harness.core.archive import ArchiveFacts, ArchiveFormat, Reach
-from tests.unit.builders.archives import CODE, GOLDEN, MODULE, BytesSource, golden, torchscript, zipped
+from tests.unit.builders.archives import CODE, CODE, GOLDEN, MODULE, BytesSource, golden, torchscript, zipped
 
 RECORDS = sorted(path.parents[1].name for path in GOLDEN.glob("*/*/artifact"))
 # What torch prints without a call: casts and conversions, subscripts, variables without a value.
@@ -97,6 +97,12 @@ def test_facts_of_an_archive() -> None:
     (use,) = facts.operators
     assert (use.name, use.arguments, use.count, use.reach) == ("aten::relu", ("Tensor",), 1, Reach.STRAIGHT)
     assert (use.place.member, use.place.line) == ("code/__torch__/m.py", 7)
+
+
+def test_only_what_a_method_calls_on_its_own_module_is_a_call_of_the_modules_methods() -> None:
+    calling = "    return (self).nms((self.part).encode(torch.relu(x), ), )"
+    facts = facts_of(torchscript(CODE.replace("    return torch.relu(x)", calling)))
+    assert facts.calls == {"forward": ("nms",)}
 
 
 def test_equal_calls_are_counted_and_the_easiest_way_is_reported() -> None:

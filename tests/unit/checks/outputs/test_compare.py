@@ -16,7 +16,7 @@ from harness.checks.outputs.compare import (
     otherwise_than_alone,
     worst_comparison,
 )
-from harness.checks.outputs.findings import differs
+from harness.checks.outputs.findings import agrees, differs
 from harness.checks.outputs.outputs import compare_outputs
 from harness.core.comparison import OutputComparison
 from harness.core.outcome import Outcome
@@ -350,9 +350,28 @@ def test_later_calls_that_differ_from_call_0_alike_in_both_releases_are_noted(
         alone={"m": probed(result("m"), directory=write_calls(tmp_path, answers))},
         initialized={},
     )
-    notes = later_call_notes(compare(facts, effects(), differs), differs)
+    notes = later_call_notes(compare(facts, effects(), differs), differs, agrees)
     assert len(notes) == bool(said)
     assert said in "".join(notes)
+
+
+def test_releases_are_not_said_to_agree_where_the_old_one_does_not_agree_with_itself(tmp_path: Path) -> None:
+    """As of memory that nobody has written: a number in one process, NaN in the next."""
+    golden, again, new = (
+        {("example", call): ["float", value] for call, value in enumerate(("1.0", "1.15", last))}
+        for last in ("nan", "2.0", "3.0")
+    )
+    facts = known(planned("m"))
+    repeats = (Outputs(calls=again),)
+    facts = replace(
+        facts,
+        baselines={"m": replace(facts.baselines["m"], golden=Outputs(calls=golden), repeats=repeats)},
+        alone={"m": probed(result("m"), directory=write_calls(tmp_path, new))},
+        initialized={},
+    )
+    compared = compare(facts, effects(), differs)
+    assert not differs(compared.comparisons["m", "alone"])
+    assert later_call_notes(compared, differs, agrees) == ()
 
 
 @pytest.mark.parametrize(

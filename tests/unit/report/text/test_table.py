@@ -73,10 +73,13 @@ def test_miniatures_have_no_times_and_that_is_said_once() -> None:
     assert said == "load time all 4, first calls all 4, steady latency all 4"
 
 
-def test_a_load_ratio_stands_in_for_missing_medians() -> None:
+def test_the_factor_of_a_load_is_that_of_the_benchmark_with_medians_and_without() -> None:
     report = upgrade_ok()
     rows = table_rows(replace(report, models=tuple(replace(model, load_s=None) for model in report.models)))
     assert row_cells(rows[0], compact=False)[5] == "x1.11"
+    swapped = tuple(replace(model, load_s=(0.2, 0.1)) for model in report.models)
+    rows = table_rows(replace(report, models=swapped))
+    assert row_cells(rows[0], compact=False)[5] == "200 -> 100 ms" and row_cells(rows[0], compact=True)[5] == "x1.11"
 
 
 def test_a_run_that_was_asked_says_in_one_more_column_which_models_could_leave_torchscript() -> None:

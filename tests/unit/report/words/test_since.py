@@ -12,7 +12,7 @@ from harness.report.ci.junit import render_junit
 from tests.unit.builders.rendered import render_markdown
 from tests.unit.builders.rendered import render_console
 from harness.report.words.red_cells import red_cells
-from harness.report.words.since import disturbed_words, since_lines, since_words
+from harness.report.words.since import disturbed_words, since_lines, since_words, trend_counts
 from tests.unit.builders.reports import beside_another, blocked, cell_id, golden
 
 everything = partial(render_console, verbose=True)
@@ -115,3 +115,24 @@ def test_junit_tells_it_and_fails_nothing_for_it() -> None:
 @pytest.mark.parametrize("change", CellTrend)
 def test_every_change_has_words(change: CellTrend) -> None:
     assert change.words.replace(" ", "").isalpha()
+
+
+def test_what_only_the_other_run_left_open_is_decided_now() -> None:
+    change = CellChange(
+        cell="m/alone",
+        model="m",
+        scenario="alone",
+        change=CellTrend.UNDECIDED,
+        was=Status.INCONCLUSIVE,
+        now=Status.PASS,
+    )
+    assert change.words == "decided now"
+    open_now = replace(change, was=Status.PASS, now=Status.INCONCLUSIVE)
+    assert open_now.words == "undecided"
+    found = beside_another().baseline
+    assert found is not None
+    found = replace(found, changes=(change, open_now), counts={"undecided": 2})
+    assert [(words, count) for _, words, count in trend_counts(found) if count] == [
+        ("undecided", 1),
+        ("decided now", 1),
+    ]

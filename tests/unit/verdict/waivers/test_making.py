@@ -111,6 +111,8 @@ def test_a_kind_of_another_harness_is_refused() -> None:
     [
         ({"owner": " "}, "--owner is empty"),
         ({"reason": "\n"}, "--reason is empty"),
+        ({"owner": "NAME"}, "--owner NAME stands for words of yours"),
+        ({"reason": "TEXT"}, "--reason TEXT stands for words of yours"),
         ({"issue": "JIRA-1"}, "--issue JIRA-1: not a link"),
         ({"expires": in_days(-1)}, "--expires 2026-11-20 is over"),
         ({"bound": 0.05}, "--bound 0.05 does not cover the 0.1 that was seen"),
