@@ -128,16 +128,17 @@ class Requests:
         run = ModelRun(artifact=artifact, schedule=())
         return replace(self._request("rewrite", "old", deadline), runs=(run,), rewrite=order)
 
-    def convert(self, side: str, artifact: Artifact, example: str, *, walk: bool = False) -> ProbeRequest:
-        """Return the request that makes an exported program of ``artifact``, with that input set as its example.
+    def convert(self, side: str, artifact: Artifact, sets: Sequence[str], *, walk: bool = False) -> ProbeRequest:
+        """Return the request that makes an exported program of the method that these input sets call.
 
-        ``walk``: by walking the graph under ``torch.export``, in place of torch's own converter.
+        The first of ``sets`` is its example. ``walk``: by walking the graph under ``torch.export``, in place of torch's own converter.
         """
         limit = self._plan.settings.deadlines.export_s
         request = self._request(
             "walk" if walk else "convert", side, Deadline(load_s=limit, call_s=limit, total_s=2 * limit)
         )
-        return replace(request, runs=(ModelRun(artifact=artifact, schedule=((example, 1),)),))
+        schedule = tuple((name, 1) for name in sets)
+        return replace(request, runs=(ModelRun(artifact=artifact, schedule=schedule),))
 
     def package(self, side: str, program: Artifact) -> ProbeRequest:
         deadline = Deadline(load_s=COMPILE_S, call_s=COMPILE_S, total_s=2 * COMPILE_S)

@@ -30,6 +30,7 @@ MARKS: Final[dict[str, Any]] = {
             ("dimensions", list[tuple[list[Any], list[int | None] | None]]),
             ("bytes", int),
             ("example", str),
+            ("has_state", bool),
             ("decided", list[Decided]),  # type: ignore[valid-type]
         ],
     ),

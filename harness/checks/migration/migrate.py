@@ -122,7 +122,8 @@ class _Way:
         if tried.stopped[0] or not tried.requests or tried.reset is not None:
             return tried
         archive, side = self.archive(tried.model), self.loaders[0].side
-        probe = self.effects.runner(self.facts.requests.convert(side, archive, tried.example, walk=walk))
+        sets = [tried.example, *(name for name in tried.requests if name != tried.example)]
+        probe = self.effects.runner(self.facts.requests.convert(side, archive, sets, walk=walk))
         made = self.made(tried, probe, ArtifactKind.PROGRAM)
         tried = replace(tried, conversion=probe, evidence=self.effects.evidence(probe.directory), program=made)
         named = str(tried.mark("converted").get("example", ""))

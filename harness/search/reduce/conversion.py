@@ -46,7 +46,7 @@ class ByConversion:
 
     def conversion(self, artifact: Artifact) -> ProbeResult:
         example = artifact.input_sets[0].name
-        return self.sides.effects.runner(self.sides.facts.requests.convert("new", artifact, example))
+        return self.sides.effects.runner(self.sides.facts.requests.convert("new", artifact, [example]))
 
     def judged(self, artifact: Artifact, probe: ProbeResult) -> MigratedModel:
         return judge(Tried(model=artifact.model, release="new", input_sets=artifact.input_sets, conversion=probe))

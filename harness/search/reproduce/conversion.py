@@ -24,7 +24,7 @@ def reproduce_conversion(culprit: Culprit, model: str, facts: Exported, effects:
     name = folder_name(label, 0)
     if all((effects.folder(name) / file).is_file() for file in (PROGRAM, ISSUE)):
         return Reproducer(operator=label, folder=name)
-    failure = effects.runner(facts.requests.convert("new", part, part.input_sets[0].name)).models[0].failure
+    failure = effects.runner(facts.requests.convert("new", part, [part.input_sets[0].name])).models[0].failure
     if failure is None:
         return Reproducer(operator=label, note="the converter ends the process, which this script does not show")
     tensors = Tensors()

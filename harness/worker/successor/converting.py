@@ -40,48 +40,55 @@ def walk(request, run_dir, log):
 
 
 def make(request, run_dir, log, way):
-    """Make the program by ``way``, a function of module, requests, the example's name and ``log``."""
+    """Make a program of the method that the input sets of the schedule call; the first one is the example.
+
+    Args:
+        way: a function of module, requests, the example's name, the method and ``log``.
+    """
+    if converter is None:
+        raise NoConverter("torch %s has no torch._export.converter.TS2EPConverter" % torch.__version__)
     (run,) = request["runs"]
-    artifact, ((example, _),) = run["artifact"], run["schedule"]
-    name = artifact["model"]
+    artifact, sets = run["artifact"], [name for name, _ in run["schedule"]]
+    name, example = artifact["model"], sets[0]
     log.mark("switches", settings.apply_process_wide(request))
     with log.phase(wire.INPUTS, model=name):
         reader = trees.TensorReader(artifact["inputs_dir"], request["device"])
-        entries = [entry for entry in reader.index(artifact["inputs_dir"]) if entry["method"] == "forward"]
-        requests = {entry["set"]: reader.value(entry["tree"]) for entry in entries}
+        entries = {entry["set"]: entry for entry in reader.index(artifact["inputs_dir"])}
+        requests = {name: reader.value(entries[name]["tree"]) for name in sets}
+        method = entries[example]["method"]
     with log.phase(wire.LOAD, model=name):
         module = torch.jit.load(artifact["path"], map_location=request["device"])
         module.eval()
     with warnings.catch_warnings(), log.phase(wire.CONVERT, model=name):
         warnings.simplefilter("ignore")
-        program, example, decided = way(module, requests, example, log)
+        program, example, decided, has_state = way(module, requests, example, method, log)
     with warnings.catch_warnings(), log.phase(wire.SAVE, model=name):
         warnings.simplefilter("ignore")
         path = os.path.join(run_dir, name + wire.PROGRAM)
         torch.export.save(program, path)
         held = sizes.of_program(program, requests[example])
-        made = {"dimensions": held, "bytes": os.path.getsize(path), "example": example, "decided": decided}
-        log.mark("converted", made)
+        made = {"dimensions": held, "bytes": os.path.getsize(path), "example": example}
+        log.mark("converted", {**made, "decided": decided, "has_state": has_state})
     log.emit("ready", model=name, thread=0)
 
 
-def walked(module, requests, example, log):
+def walked(module, requests, example, method, log):
     from gate_worker.successor import walking  # what it needs, an older release has not
 
-    return walking.program_of(module, example, requests, lambda *node: mark_node(log, *node))
+    return walking.program_of((module, method), example, requests, lambda *node: mark_node(log, *node))
 
 
-def converted(module, requests, example, log):
+def converted(module, requests, example, method, log):
     """Return the program; the mark ``not_converted`` tells at which node of the graph the converter has given up."""
-    if converter is None:
-        raise NoConverter("torch %s has no torch._export.converter.TS2EPConverter" % torch.__version__)
+    if method != "forward":
+        raise LosesCheck("torch's converter takes forward for every method")
     lost = lost_checks.first(module.inlined_graph)
     if lost is not None:
         error = LosesCheck("torch's converter drops this check, or takes every size for 2 or more here")
         mark_node(log, lost, error)
         raise error
     with torch.no_grad(), marking_where(converter.TS2FXGraphConverter, log):
-        return converter.TS2EPConverter(module, requests[example]).convert(), example, []
+        return converter.TS2EPConverter(module, requests[example]).convert(), example, [], False
 
 
 def mark_node(log, node, reason):

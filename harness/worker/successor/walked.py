@@ -54,6 +54,7 @@ class Learnt:
 
     Attributes:
         tensors: path -> tensor that is neither parameter nor buffer: constants, attributes, packed weights.
+        originals: path -> the module's own of these, and its version then.
         packed: path of an attribute with packed weights -> the paths of its tensors, and what else they hold.
         constants: name -> value of the buffers of one element that no request changes.
     """
@@ -62,6 +63,7 @@ class Learnt:
         self._decided = {}
         self._current = None
         self.tensors = {}
+        self.originals = {}
         self.packed = {}
         self.constants = {}
 
@@ -101,18 +103,20 @@ class Packed:
 
 
 class Walked(torch.nn.Module):
-    """``module`` node by node, with parameters and buffers of its own, so that ``torch.export`` finds them.
+    """A method node by node, with the module's parameters and buffers, so that ``torch.export`` finds them.
 
     Args:
+        called: the module, and the name of its method.
         learnt: is filled where ``traces`` is false, else used.
         gradients: what the graph is told of gradients: where they are wanted, torch's own modules do without operators
             that join many steps, of which some releases cannot tell the shapes.
         joins: whether the program holds both ways of what data decides, or that of the requests and a check.
     """
 
-    def __init__(self, module, learnt, *, traces, gradients, joins):
+    def __init__(self, called, learnt, *, traces, gradients, joins):
         super().__init__()
-        walk = Walk(self, module, learnt, traces=traces, gradients=gradients, joins=joins)
+        module, _ = called
+        walk = Walk(self, called, learnt, traces=traces, gradients=gradients, joins=joins)
         self.walk = [walk]  # in a list: ScriptModules are no submodules of this one
         self._same = {}
         for name, tensor in module.named_parameters(remove_duplicate=False):
@@ -179,16 +183,16 @@ class Walk(interpreter.Interpreter):
         checks: what the program must check, as expressions of its symbols.
     """
 
-    def __init__(self, holder, module, learnt, *, traces, gradients, joins):
+    def __init__(self, holder, called, learnt, *, traces, gradients, joins):
         self.asked_for_gradients = False
         self._gradients = gradients
         self.located = Located()
         super().__init__(self.located)
         self._holder = [holder]
-        self._module = module
+        self._module, self._called_method = called
         self._learnt = learnt
         self._traces = traces
-        self._paths = {id(child): path for path, child in module.named_modules(remove_duplicate=False)}
+        self._paths = {id(child): path for path, child in self._module.named_modules(remove_duplicate=False)}
         self._modules = {}
         self._joins = joins
         self._depth = 0  # of joined blocks
@@ -203,10 +207,11 @@ class Walk(interpreter.Interpreter):
         self._changed = {}  # likewise, what it has set
         self._aliased = []  # tensors that a block hands on, and with which they share memory
         self._written = []  # tensors that the block changes in place
+        self._tables = []  # tensors of which the program has a part that is a copy, and these copies
         self.fixed, self.joined, self.checks = [], [], []
 
     def argument_names(self):
-        return [argument.name for argument in self._module.forward.schema.arguments[1:]]
+        return [argument.name for argument in getattr(self._module, self._called_method).schema.arguments[1:]]
 
     def decided(self):
         """Return what requests decide by their data, for ``program_of``."""
@@ -218,8 +223,8 @@ class Walk(interpreter.Interpreter):
 
     def forward(self, arguments):
         self._begin()
-        method = self._method(self._module, "forward", ())
-        answer = self.call(self._module, "forward", arguments)
+        method = self._method(self._module, self._called_method, ())
+        answer = self.call(self._module, self._called_method, arguments)
         changed = [path for path, (before, value) in self._plain.items() if values.changed(before, value)]
         if changed:
             raise NotWalked("attribute %s, which is no tensor, changes with a call" % changed[0])
@@ -263,6 +268,7 @@ class Walk(interpreter.Interpreter):
         return trees.mapped(plain, self._in_block) if self._depth and values.has_tensors(plain) else plain
 
     def _learn(self, path, tensor):
+        self._learnt.originals.setdefault(path, (tensor, tensor._version))
         with _python_dispatch._disable_current_modes():  # a real one, also where it shows only when it is traced
             self._learnt.tensors.setdefault(path, tensor.clone())  # a call may change its own
         return tensor
@@ -382,6 +388,20 @@ class Walk(interpreter.Interpreter):
         self.checks.append(str(condition.node.expr))
         torch.ops.aten._assert_scalar.default(condition, words + step.kind)
 
+    def _is_part_of_table(self, table, *slice_):
+        """Whether a slice is a part of a buffer, such as a mask or positions, that is as long as a request."""
+        _, start, end, step = slice_ if len(slice_) == 4 else (0, 0, 0, 0)
+        plain = isinstance(table, torch.Tensor) and start in (None, 0) and step == 1
+        known = [*self._touched.values(), *self._tables]
+        return plain and isinstance(end, torch.SymInt) and values.is_of_sizes(end) and joined.shared(table, known)
+
+    def _part_of_table(self, table, axis, start, end, step):
+        """Return it by index: of a view an export asks whether it is the whole, which fixes the length."""
+        del start, step
+        part = table.index_select(axis, torch.arange(end, device=table.device))
+        self._tables += [table, part]
+        return part
+
     def _hold(self, step, inputs, result):
         """Have the program check a comparison of sizes that an export takes for known.
 
@@ -459,6 +479,8 @@ class Walk(interpreter.Interpreter):
         """Take note of what changes in place. Raises ``NotJoined``: others share it, and have copies."""
         if joined.shared(tensor, self._aliased):
             raise joined.NotJoined("a tensor changes in place that a block which data decides shares with others")
+        if joined.shared(tensor, self._tables):
+            raise NotWalked("a buffer changes in place of which a part is as long as a request")
         if self._depth:
             self._written.append(tensor)
 
@@ -480,9 +502,11 @@ class Walk(interpreter.Interpreter):
             return [self._number(step, inputs[0], place)]
         if kind == "aten::_pad_packed_sequence" and isinstance(inputs[4], torch.SymInt):
             inputs = [*inputs[:4], AS_LONG_AS_IT_IS]
-        if self._depth or self._aliased:
+        if self._depth or self._aliased or self._tables:
             for tensor in values.written(step.node, inputs):
                 self._note_written(tensor)
+        if kind == "aten::slice" and self._is_part_of_table(*inputs):
+            return [self._part_of_table(*inputs)]
         outputs = values.run(step.node, inputs)
         if kind in values.COMPARED and any(isinstance(item, torch.SymInt) for item in inputs):
             self._hold(step, inputs, outputs[0])

@@ -15,14 +15,15 @@ MOST_EXAMPLES = 3
 MOST_WALKS = 5
 
 
-def program_of(module, example, requests, mark):
-    """Return the program, the request that it was traced with, and what requests decide by their data.
+def program_of(called, example, requests, mark):
+    """Return the program, the request that it was traced with, what requests decide by data, and if it has a state.
 
     Sizes that requests vary stay open, and the batch's. A size that means something in the example (the whole of a
     table of positions, say) may be taken for a constant: then other requests are tried as the example. What is decided
     is ``{"kind", "source", "value"}`` each; without a value the program holds both ways, and no request takes one.
 
     Args:
+        called: the module, and the name of its method.
         example: the request to begin with, by its name in ``requests``: name -> arguments.
         mark: is told the node at which the walk ends, and its error.
     """
@@ -30,7 +31,7 @@ def program_of(module, example, requests, mark):
     failures = []
     for gradients in (False, True):
         for joins in (True, False):
-            tracing = Tracing(module, requests, gradients=gradients, joins=joins and joined.is_possible())
+            tracing = Tracing(called, requests, gradients=gradients, joins=joins and joined.is_possible())
             try:
                 return tracing.best(examples)
             except Exception as error:
@@ -51,14 +52,14 @@ def program_of(module, example, requests, mark):
 class Tracing:
     """The walks of a module: one with real tensors, of every request, and those that ``torch.export`` traces."""
 
-    def __init__(self, module, requests, *, gradients, joins):
-        self._module, self._requests, self._gradients, self._joins = module, requests, gradients, joins
+    def __init__(self, called, requests, *, gradients, joins):
+        self._called, self._requests, self._gradients, self._joins = called, requests, gradients, joins
         self._all = list(requests.values())
         self._learnt = walked.Learnt()
         self._learning = self._walked(traces=False)
 
     def best(self, examples):
-        """Return the program that holds the fewest sizes constant, the example it was traced with, what is decided."""
+        """Return what ``program_of`` does, of the program that holds the fewest sizes constant."""
         best = None
         with torch.no_grad():
             self._learn()
@@ -75,7 +76,7 @@ class Tracing:
                     best = held, program, name, self.walk.decided()
                 if not held:
                     break
-        return best[1:]
+        return (*best[1:], self._has_state)
 
     def _require(self, program, name):
         """Raise where the program would answer others than its example otherwise, or cannot be loaded."""
@@ -94,15 +95,19 @@ class Tracing:
         raise walked.NotWalked("what no request reaches has more constants again and again")
 
     def _walked(self, *, traces):
-        module = walked.Walked(self._module, self._learnt, traces=traces, gradients=self._gradients, joins=self._joins)
+        module = walked.Walked(self._called, self._learnt, traces=traces, gradients=self._gradients, joins=self._joins)
         self.walk = module.walk[0]
         return module
 
     def _learn(self):
         before = {name: tensor.clone() for name, tensor in single(self._learning)}
+        versions = [tensor._version for tensor in self._learning.buffers()]
         for arguments in self._all:
             with self._learnt.request():
                 self._learning(*trees.mapped(arguments, torch.clone))  # what it changes in place is this request's own
+        self._has_state = versions != [tensor._version for tensor in self._learning.buffers()] or any(
+            tensor._version != version for tensor, version in self._learnt.originals.values()
+        )
         unchanged = [(name, now) for name, now in single(self._learning) if torch.equal(before[name], now)]
         self._learnt.constants = {name: now.clone() for name, now in unchanged}
 
