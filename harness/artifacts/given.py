@@ -92,7 +92,10 @@ def requests_beside(path: str) -> str:
     stem = Path(path).with_suffix("")
     there = [name for name in (f"{stem}{REQUESTS}{suffix}" for suffix in REQUEST_SUFFIXES) if os.path.lexists(name)]
     if len(there) > 1:
-        raise ConfigError(f"{path}: its requests are in two files, {there[0]} and {there[1]}", "keep one of them")
+        raise ConfigError(
+            f"{path}: its requests are in two files, {there[0]} and {there[1]}",
+            "keep one: your own, not that of a rewrite",
+        )
     return there[0] if there else ""
 
 

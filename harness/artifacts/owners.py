@@ -1,23 +1,30 @@
 """A fleet's manifest, ``fleet.toml``: whose artifacts these are, how important they are, and which requests they get.
 
 Each ``[[artifacts]]`` table is about the paths that its ``match`` means; a later table wins over an earlier one, key by
-key. What it says of requests and tolerances has the keys of ``models.toml``.
+key. What it says of requests and tolerances has the keys of ``models.toml``, which may stand in its place.
 """
 
 import fnmatch
+import glob
+import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from harness.artifacts.manifest import MODEL, MOST_BYTES
+from harness.artifacts import manifest
+from harness.artifacts.manifest import MODEL, MOST_BYTES, read_manifest
 from harness.artifacts.requests import read_requests
 from harness.config.schema import TEXT, Kind, Table, read
 from harness.core.errors import ConfigError, FixtureError
+from harness.core.models import ModelDeclaration
 from harness.machine.files import plain_bytes
 
 MANIFEST: Final = "fleet.toml"
+MANIFESTS: Final = (MANIFEST, manifest.MANIFEST)
+"""In a store, the first of these that is there."""
+STORE: Final = "/store"
 OF_MODELS: Final = (*("inputs", "requests", "methods", "tolerance", "reset", "tags", "seed", "timed", "unordered"),)
 LONGEST_PATTERN: Final = 4096
 ENTRY: Final = Table(
@@ -33,8 +40,12 @@ TOP: Final = Table(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FleetManifest:
-    """A manifest's tiers, in the order of the upgrade, and its entries (pattern, what it says), in file order."""
+    """A manifest's tiers, in the order of the upgrade, and its entries (pattern, what it says), in file order.
 
+    ``file``: its name, one of ``MANIFESTS``.
+    """
+
+    file: str = MANIFEST
     tiers: tuple[str, ...] = ()
     entries: tuple[tuple[str, Mapping[str, Any]], ...] = field(default=())
 
@@ -50,7 +61,7 @@ class FleetManifest:
         """Return a note for each pattern that matches no path of any artifact: a typing error looks like that."""
         known = list(artifacts)
         return tuple(
-            f"{MANIFEST}: match = {pattern!r} means none of {len(known)} artifacts"
+            f"{self.file}: match = {pattern!r} means none of {len(known)} artifacts"
             for pattern, _ in self.entries
             if not any(_matches(paths, pattern) for paths in known)
         )
@@ -83,11 +94,26 @@ def read_fleet_manifest(text: str, *, file: str) -> FleetManifest:
         parsed = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise FixtureError(f"{file}: not valid TOML: {error}", "mend the file") from error
+    if "models" in parsed:
+        return FleetManifest(
+            file=manifest.MANIFEST, entries=tuple(map(_of_model, read_manifest(text, file=file, folder=STORE)))
+        )
     top = read(parsed, TOP, f"{file}: top level", error=FixtureError)
     tiers = tuple(top.get("tiers", ()))
     entries = [_entry(table, f"{file}: artifacts, number {at}") for at, table in enumerate(top.get("artifacts", ()), 1)]
     _check_tiers(tiers, entries, file)
     return FleetManifest(tiers=tiers, entries=tuple(entries))
+
+
+def _of_model(model: ModelDeclaration) -> tuple[str, Mapping[str, Any]]:
+    """Return what a ``models.toml`` says of a path; not its name and devices, which a fleet takes from elsewhere."""
+    given = model.given
+    assert given is not None
+    inputs = os.path.relpath(given.inputs, STORE) if given.inputs else ""
+    values: dict[str, Any] = {"inputs": inputs, "requests": given.requests, "methods": given.methods}
+    values |= {key: getattr(model, key) for key in OF_MODELS if key not in values} | {"owner": model.owner}
+    said = {key: value for key, value in values.items() if value or value is False}
+    return glob.escape(os.path.relpath(given.path, STORE)), said
 
 
 def _entry(table: Mapping[str, Any], where: str) -> tuple[str, Mapping[str, Any]]:

@@ -225,7 +225,8 @@ class FleetRow:
     """One artifact in the merged answer.
 
     Attributes:
-        status: None where it has no result; ``reason``: why it is not PASS, or has none.
+        status: None where it has no result; ``reason``: why it is not PASS or has none, or what to know of one that
+            passes: what is open, warned of, or over a limit that does not block.
         word: what it counts as, as a model of a run does: ``undecided`` and ``over limit`` pass; empty without one.
         cause: id of the cause that decides it; empty where it has none.
         content: the first digits of what its result is kept under; equal ones were asked the same of the same.
@@ -277,6 +278,7 @@ class Wave:
 
     Attributes:
         needs: the switch to set, the cause that blocks, or why nothing is known; of what is ready its tier.
+        warning: operators of what is ready that are known to answer otherwise, which guessed requests may not show.
         cost: of a switch, in words; ``cause``: id of the cause, ``fix``: what takes it away.
         profile: serving profile that a switch is set in: processes have one set of switches.
         owners: owner -> how many of ``artifacts``.
@@ -284,6 +286,7 @@ class Wave:
 
     kind: WaveKind
     needs: str = ""
+    warning: str = ""
     cost: str = ""
     cause: str = ""
     fix: str = ""

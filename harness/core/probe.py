@@ -237,7 +237,10 @@ BAD_INPUTS = "BadInputs"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
-    """An error as data: what the environment under test said, and in which phase."""
+    """An error as data: what the environment under test said, and in which phase.
+
+    ``type`` is empty where no release was asked: the gate itself could not use what it was given.
+    """
 
     type: str
     message: str

@@ -85,7 +85,7 @@ def error_line(failure: Failure) -> str:
 def error_words(failure: Failure) -> str:
     """Return the line of an error that says what is wrong, after its type if that is not ours: ``ValueError: what``."""
     line = error_line(failure)
-    return line if failure.type == BAD_INPUTS else f"{failure.type}: {line}"
+    return line if failure.type in ("", BAD_INPUTS) else f"{failure.type}: {line}"
 
 
 def _whole(line: str, rest: Sequence[str]) -> str:

@@ -48,6 +48,10 @@ def export_models(facts: Provisioned, effects: Effects) -> Exported:
 
 def _kept(declaration: ModelDeclaration, records: Records, effects: Effects) -> Export:
     given = declaration.given
+    if declaration.name not in records.names():
+        what = "it has no golden record: golden propose RUN, of a run that judges it"
+        failure = Failure(type="", message=what, phase="")
+        return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
     try:
         artifact = records.unpack(declaration.name, effects.folder("golden") / declaration.name)
         if given is not None and not given.bundle:
@@ -55,7 +59,7 @@ def _kept(declaration: ModelDeclaration, records: Records, effects: Effects) -> 
         if not artifact.path:
             raise CannotRead("missing", "has a golden record without the artifact (too large for git)")
     except GoldenError as error:
-        failure = Failure(type="Damaged", message=error.message, phase="")
+        failure = Failure(type="", message=error.message, phase="")
     except (CannotRead, OSError) as error:
         failure = _not_kept(error, given.path if given is not None else declaration.name, effects)
     else:
@@ -73,10 +77,10 @@ def _not_kept(error: CannotRead | OSError, path: str, effects: Effects) -> Failu
     if isinstance(error, CannotRead):
         advice = f": {FAILURES[error.kind]}" if error.kind in FAILURES else ""
         disturbance = Disturbance.CHANGED if error.kind == file_copies.CHANGED else None
-        return Failure(type="Unreadable", message=f"{path} {error.text}{advice}", phase="", disturbance=disturbance)
+        return Failure(type="", message=f"{path} {error.text}{advice}", phase="", disturbance=disturbance)
     message = f"{path} cannot be kept under {effects.run_dir.path}: {error.strerror or error}"
     disturbance = Disturbance.DISK_FULL if error.errno == errno.ENOSPC else None
-    return Failure(type="NotKept", message=message, phase="", disturbance=disturbance)
+    return Failure(type="", message=message, phase="", disturbance=disturbance)
 
 
 def export_model(

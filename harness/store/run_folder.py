@@ -118,7 +118,7 @@ class RunDir:
             RunDirError: it is somebody else's and not ``trusted``, see ``require_own``.
         """
         if name == LAST:
-            name = next((run.name for run in reversed(_runs_in(reports)) if RunDir(run).search == search), name)
+            name = next((run.name for run in reversed(runs_in(reports)) if RunDir(run).search == search), name)
         folder = find_run(reports, name)
         if not trusted:
             require_own(folder)
@@ -226,12 +226,12 @@ def _stamp_after(reports: Path, now: dt.datetime) -> str:
 
 def begun_since(reports: Path, folder: Path) -> RunDir | None:
     """Return the newest run if it has no report (yet); None if it is ``folder``, the newest with a report."""
-    judging = (RunDir(path) for path in reversed(_runs_in(reports)))
+    judging = (RunDir(path) for path in reversed(runs_in(reports)))
     newest = next((run for run in judging if not run.search), None)
     return None if newest is None or newest.path.resolve() == folder.resolve() else newest
 
 
-def _runs_in(reports: Path) -> list[Path]:
+def runs_in(reports: Path) -> list[Path]:
     """Return the folders of all runs, the newest last: their names begin with the time."""
     return sorted(path.parent for path in reports.glob(f"*/{PLAN}"))
 
@@ -266,7 +266,7 @@ def find_run(reports: Path, name: str, *, with_report: bool = False) -> Path:
     counts as a run too, and so does the report itself. Raises ``SelectionError``: there is no such run; names the
     newest ones.
     """
-    runs = _runs_in(reports)
+    runs = runs_in(reports)
     reported = [run for run in runs if (run / REPORT).is_file()] if with_report else runs
     if name == LAST and runs:
         return (reported or runs)[-1]

@@ -133,7 +133,8 @@ def with_evidence(verdict: CellVerdict, evidence: str) -> CellVerdict:
 def not_made(export: Export, release: str = "") -> str:
     """Return why there is no artifact: ``could not be exported in torch 2.1.2: ValueError: no such layer``."""
     verb = "exported" if export.declaration.given is None else "taken over"
-    return f"could not be {verb}{f' in {release}' if release else ''}: {why_not_made(export)}"
+    of_release = release and (export.failure is None or export.failure.type)
+    return f"could not be {verb}{f' in {release}' if of_release else ''}: {why_not_made(export)}"
 
 
 def why_not_made(export: Export) -> str:

@@ -79,6 +79,7 @@ GRAVITY = {kind: place for place, kind in enumerate(SEVERITY)}
 
 # Artifacts choose what the texts of errors say and how long they are: each of these takes linear time.
 _EXCEPTION = re.compile(r"(?<![\w.])[\w.]*(?:Error|Exception|Interrupt): ")
+_FOLDERS = re.compile(r"(?<![\w/.])/(?:[^\s/:'\"]+/)+")
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)*(?:[eE][-+]?\d+)?")
 _NUMBERS = re.compile(r"N(?:(?:, | x |x)N)+")
 _UNKNOWN_OPERATOR = re.compile(r"Unknown builtin op: (\w+::\w+)")
@@ -407,7 +408,7 @@ def _key_of_follower(item: _Red) -> Key:
 
 
 def _normal(text: str, model: str) -> str:
-    own = re.sub(rf"(?<!\w){re.escape(model)}(?!\w)", "MODEL", prose(text))
+    own = re.sub(rf"(?<!\w){re.escape(model)}(?!\w)", "MODEL", _FOLDERS.sub("", prose(text)))
     return _NUMBERS.sub("N", _NUMBER.sub("N", own))
 
 

@@ -34,6 +34,7 @@ HELP = CommandHelp(
         ("job fleet --on slurm --shards 8", "a job array that runs all parts: sbatch"),
         ("merge fleet elsewhere/fleet", "take over what other machines have found, then report"),
         ("report fleet", "causes, owners, waves; --format markdown, json or csv"),
+        ("explain fleet ranker", "run one artifact again, asked as in the plan, and search for the cause"),
         ("report fleet --since fleet-2.5", "and what is new, fixed or flaky since that answer"),
         ("store status fleet", "what is kept, and how much it takes; gc removes what was not used"),
         ("store export fleet --to results.parquet", "all results for a warehouse"),
@@ -104,6 +105,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
             help="an earlier fleet.json, or its folder: what is new or fixed; several, the oldest first, are a trend",
         )
         add_policy(action)
+    one = actions.add_parser("explain", help="run one artifact again as the plan asks it, and search for the cause")
+    one.add_argument("plan", metavar="PLAN", help="a plan.json, or the folder in which it lies")
+    one.add_argument("artifact", metavar="ARTIFACT", help="its name in the report")
+    one.add_argument("--trust", action="store_true", help=TRUST)
     store = actions.add_parser("store", help="what is kept, and how much it takes")
     store.add_argument("what", choices=("status", "gc", "export"), help="say what is kept; remove what was not used")
     store.add_argument("plan", metavar="PLAN", help="a plan.json, or the folder in which it lies")
@@ -273,6 +278,16 @@ def _report(parsed: argparse.Namespace, project: "Project") -> object:
     return answer
 
 
+def _explain(parsed: argparse.Namespace, project: "Project") -> object:
+    from harness.apps.fleet.plan import load_plan
+    from harness.apps.fleet.shard import explain
+    from harness.apps.report.command import show_run
+
+    planned = load_plan(parsed.plan, to_run=True)
+    done = explain(project, planned, parsed.artifact, trust=parsed.trust, progress=project.progress)
+    return show_run(done, verbose=False)
+
+
 def _store(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.apps.fleet.keeping import collect, status
     from harness.apps.fleet.plan import load_plan
@@ -297,5 +312,6 @@ ACTIONS: dict[str, Callable[[argparse.Namespace, "Project"], object]] = {
     "job": _job,
     "merge": _report,
     "report": _report,
+    "explain": _explain,
     "store": _store,
 }

@@ -10,9 +10,9 @@ from harness.apps.fleet.results import WRITABLE, FleetResults, KeptResults
 from harness.apps.fleet.stores.reading import read_store
 from harness.apps.fleet.stores.sources import CACHE_BYTES, SourceFault, Store, listed_files, open_store
 from harness.apps.fleet.units import RUN_S, Content, examined, machines_for, units_of, why_unusable
-from harness.artifacts.owners import MANIFEST, FleetManifest, load_fleet_manifest
+from harness.artifacts.owners import MANIFESTS, FleetManifest, load_fleet_manifest
 from harness.checks.prediction.registries import registries_of
-from harness.config.command_words import ENV, LIBRARY, OTHER_SIDE, SET, names_a_side, words_of
+from harness.config.command_words import OTHER_SIDE
 from harness.core.archive import OperatorRegistry
 from harness.core.environment import Environment
 from harness.core.errors import RunDirError, SelectionError
@@ -31,8 +31,6 @@ from harness.store.run_folder import require_own
 from harness.worker import wire
 
 OTHER_FOLDER = f"{WRITABLE}, or name another one with --into"
-# Key of an option -> how it is typed, of those that say how artifacts run.
-AGAIN = {"device": "--device", "profile": "--profile", "deadlines.floor_s": "--deadline"}
 PLAN, ANSWER = "plan.json", "fleet.json"
 STORE, RUNS, CACHE, UNPACKED = "store", "runs", "cache", "unpacked"
 
@@ -215,20 +213,6 @@ def _name_of_side(side: str, sides: Sides) -> str:
     return sides.registries[side].torch if spec.release is None and spec.name in OTHER_SIDE else named
 
 
-def sides_again(plan: FleetPlan) -> list[str]:
-    planned, overrides = plan.options, plan.options.overrides
-    given = {name.partition("=")[0] for name in planned.environments}
-    named = {"old": plan.old, "new": plan.new, **overrides}
-    sides = [word for side in OTHER_SIDE if side not in given for word in (f"--{side}", str(named[side]))]
-    options = [
-        *((ENV, value) for value in planned.environments),
-        *((LIBRARY, value) for value in planned.libraries),
-        *((SET, value) for value in planned.assignments if not names_a_side(SET, value)),
-        *((option, str(overrides[key])) for key, option in AGAIN.items() if key in overrides),
-    ]
-    return [*sides, *words_of(options)]
-
-
 def _absolute(path: str) -> str:
     """Return a path that means the same in any working directory; a command that is found by its name stays."""
     return str(Path(path).absolute()) if "/" in path else path
@@ -297,11 +281,12 @@ def settings_digest(settings: Settings) -> str:
 def _manifest(name: str | None, store: Store) -> FleetManifest:
     path = Path(name) if name is not None else None
     if path is None:
-        listed = next((item for item in listed_files(store) if item.path == MANIFEST), None)
+        files = {item.path: item for item in listed_files(store)}
+        own = next((file for file in MANIFESTS if file in files), None)
+        if own is None:
+            return FleetManifest()
         try:
-            path = store.local(listed) if listed is not None else None
+            path, name = store.local(files[own]), f"{store.name}/{own}"
         except SourceFault as fault:
-            raise SelectionError(f"{MANIFEST} of {store.name}: {fault.text}", "plan again") from None
-    if path is None:
-        return FleetManifest()
-    return load_fleet_manifest(path, file=name or f"{store.name}/{MANIFEST}")
+            raise SelectionError(f"{own} of {store.name}: {fault.text}", "plan again") from None
+    return load_fleet_manifest(path, file=name or str(path))

@@ -1,5 +1,6 @@
 """``fleet run``: the part of a plan that one machine does. Each of its runs is an ordinary one; results are kept."""
 
+import difflib
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -24,18 +25,20 @@ from harness.apps.fleet.stores.reading import foreign_code, sha256_of
 from harness.apps.fleet.stores.sources import UNREACHABLE, Listed, SourceFault, Store
 from harness.apps.fleet.stores.torchserve import unpacked
 from harness.apps.fleet.units import content_of, key_of, runs_of, shard_of
-from harness.apps.report.files import stored_report
+from harness.apps.report.files import Finished, stored_report
+from harness.apps.upgrade.command import EXPLAIN_S
 from harness.apps.upgrade.execute import execute
 from harness.apps.upgrade.plan import make_plan
 from harness.artifacts.archive.limits import CannotRead
 from harness.artifacts.given import GivenModels, source_digest
-from harness.core.errors import ConfigError, DiskFull, RunDirError
-from harness.core.fleet import Examination, Fault, FleetResult, FleetUnit, ShardDone, StoreKind
+from harness.core.errors import ConfigError, DiskFull, RunDirError, SelectionError
+from harness.core.fleet import Examination, Fault, FleetArtifact, FleetResult, FleetUnit, ShardDone, StoreKind
 from harness.core.measurement import LatencyMeasurement
 from harness.core.models import GivenArtifact, ModelDeclaration
 from harness.core.outcome import Status
 from harness.core.plan import Plan
 from harness.core.report import RunReport
+from harness.core.text import first_few
 from harness.core.verdict import RowVerdict
 from harness.machine import clock
 from harness.machine.progress import Progress
@@ -110,6 +113,21 @@ def time_more(
     runner.require_same_gate([unit for _, units in runs for unit in units])
     made = sum(runner.time_more(folder, units, more_s) for folder, units in runs)
     return ShardDone(units=sum(len(units) for _, units in runs), known=0, made=made, runs=tuple(runner.runs))
+
+
+def explain(options: Project, planned: PlannedFleet, name: str, *, trust: bool = False, progress: Progress) -> Finished:
+    """Run one artifact of a plan again, in full and asked as the plan says, and search for what is behind red cells.
+
+    It is a run of its own below the fleet's folder; the fleet's results stay what they are. Raises ``SelectionError``:
+    the plan has no such artifact, or its file is gone or another one; the rest is as of ``run_shard``.
+    """
+    artifact = next((item for item in planned.plan.artifacts if item.name == name), None)
+    if artifact is None or artifact.left_out:
+        near = difflib.get_close_matches(name, [item.name for item in planned.plan.artifacts if not item.left_out], 3)
+        why = f"is not run: {artifact.left_out}" if artifact is not None else "is no artifact of this plan"
+        raise SelectionError(f"{name} {why}", f"name one of fleet report: {', '.join(near)}" if near else "")
+    runner = _Shard(options, planned, FleetResults(planned.folder / STORE), progress, (), trust=trust)
+    return runner.explain(artifact)
 
 
 class _Shard:
@@ -198,6 +216,7 @@ class _Shard:
             source=path.name,
             how="file",
             tags=artifact.tags,
+            owner=artifact.owner,
             tolerance=serving.tolerance,
             reset=serving.reset,
             seed=serving.seed,
@@ -213,6 +232,28 @@ class _Shard:
             ),
         )
         return replace(declaration, source_digest=source_digest(declaration))
+
+    def explain(self, artifact: FleetArtifact) -> Finished:
+        unit = FleetUnit(
+            key=artifact.key,
+            artifact=artifact.name,
+            artifacts=(artifact.name,),
+            examination=Examination.FULL,
+            profile=artifact.serving.profile,
+            risk=0,
+            cost_s=0.0,
+        )
+        try:
+            ready = _Ready(unit, self._declaration(unit, {item.path: item for item in self._store.files()}))
+        except SourceFault as fault:
+            raise SelectionError(fault.text, "where the store has changed, plan again") from None
+        plan = self._plan_of([ready], unit.profile)
+        plan = replace(plan, settings=replace(plan.settings, explain=float(EXPLAIN_S)))
+        runs = self._folder / RUNS
+        options = replace(options_again(self._plan, self._options), out=str(runs), progress=self._progress)
+        with RunDir.create(runs, f"explain-{artifact.name}", clock.utc_now()) as run_dir:
+            run_dir.save_plan(plan)
+            return execute(plan, run_dir, options)
 
     def _run(self, ready: Sequence[_Ready]) -> list[FleetUnit]:
         """Run units in one run, or go on with the one that was interrupted; return those that have no result."""
@@ -287,13 +328,21 @@ class _Shard:
         return known is not None and timed is not None and timed.samples[: len(known.samples)] == known.samples
 
     def time_more(self, folder: Path, units: Sequence[FleetUnit], more_s: float) -> int:
-        """Go on timing what a run left undecided; return how many units have more rounds now."""
+        """Go on timing what a run left undecided; return how many units have more rounds now.
+
+        Rounds are those of all artifacts of the run: where one is another file now, none of them would be gone on from.
+        """
         try:
             listed = {item.path: item for item in self._store.files()}
             for unit in units:  # fetched again where need be, and still what was planned
                 self._declaration(unit, listed)
         except SourceFault as fault:
             self._progress.note(f"{folder.name} is not timed further: {fault.text}")
+            return 0
+        changed = _changed(RunDir(folder).load_plan().models)
+        if changed:
+            what = f"its rounds were measured beside {first_few(changed, 3)}, which changed since"
+            self._progress.note(f"{folder.name} is not timed further: {what}")
             return 0
         with RunDir.open(self._folder / RUNS, str(folder)) as run_dir:
             self.runs.append(str(run_dir.path))
@@ -306,9 +355,10 @@ class _Shard:
         if why_blind:
             self._progress.note(f"rounds of {folder.name} do not count: {why_blind}")
             return 0
-        before = {unit.key: self._rounds(unit) for unit in units}
-        self._keep(units, report, replaces=True)
-        return sum(self._rounds(unit) > before[unit.key] for unit in units)
+        timed = {model.model: model.latency for model in report.models}
+        further = [unit for unit in units if _count(timed[unit.artifact]) > self._rounds(unit)]
+        self._keep(further, report, replaces=True)
+        return len(further)
 
     def _keep(self, units: Sequence[FleetUnit], report: RunReport, *, replaces: bool = False) -> list[FleetUnit]:
         """Keep what a run found; return the units without a usable result. ``replaces``: results there are replaced."""
@@ -348,6 +398,19 @@ class _Shard:
 
 def _count(timed: LatencyMeasurement | None) -> int:
     return len(timed.samples) if timed is not None else 0
+
+
+def _changed(models: Sequence[ModelDeclaration]) -> list[str]:
+    """Return the paths of artifacts that are gone, or other files than a run was planned for."""
+
+    def is_planned(path: str, sha256: str | None) -> bool:
+        try:
+            return sha256 is None or sha256_of(Path(path)) == sha256
+        except CannotRead:
+            return False
+
+    given = [model.given for model in models if model.given is not None]
+    return [item.path for item in given if not is_planned(item.path, item.sha256)]
 
 
 def _is_open(row: RowVerdict) -> bool:

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from harness.apps.report.baseline import beside, read_baseline
+from harness.apps.report.baseline import beside, like_of, read_baseline
 from harness.apps.report.files import Finished, read_report
 from harness.config.policy import IN_CONFIG, Tagged, idle_rules, policy_of
 from harness.core.errors import RunDirError
@@ -52,7 +52,7 @@ def gate(project: Project, run_name: str, *, waivers: str | None = None, baselin
     )
     judged = with_causes(_with_reruns(judged, finished.folder, project))
     if baseline is not None:
-        judged = beside(judged, read_baseline(project, baseline))
+        judged = beside(judged, read_baseline(project, baseline, like_of(judged)))
     return replace(finished, report=judged)
 
 

@@ -17,7 +17,7 @@ from harness.project import Project
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenSource:
-    """Models with golden outputs of their own.
+    """Models, and where golden outputs of them are; of one without any its row says so.
 
     ``folder``: where they lie, for ``Plan.golden``; ``computes_in``: what bundles say of the dtypes in which they
     compute.
@@ -75,13 +75,7 @@ def _records(
     made = {f"record of {model.name}": store.record(model.name) for model in recorded}
     _require_device(made, device, "propose records from a run")
     profiles = {model.name: record.profile for model, record in zip(recorded, made.values(), strict=True)}
-    skipped = len(models) - len(recorded)
-    note = f"{skipped} of {len(models)} selected models have no golden record and were not tested"
-    return GoldenSource(
-        folder=project.golden,
-        models=recorded,
-        notes=(*((note,) if skipped else ()), *_other_profiles(profiles, profile)),
-    )
+    return GoldenSource(folder=project.golden, models=tuple(models), notes=_other_profiles(profiles, profile))
 
 
 def _bundles(models: Sequence[ModelDeclaration], device: str, profile: ServingProfile) -> GoldenSource:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from harness.checks.startup.rates import more_often
 from harness.core.errors import ConfigError, RunDirError, SelectionError
@@ -13,19 +14,47 @@ from harness.project import Project
 from harness.report.json.report import dump_report, load_report, read_outline
 from harness.search.explained_cells import with_later
 from harness.store.explanations import kept
-from harness.store.run_folder import REPORT, RunDir, find_run
+from harness.store.run_folder import LAST, REPORT, RunDir, find_run, runs_in
 from harness.verdict.causes import with_causes
 from harness.verdict.regate import with_broken
 from harness.verdict.since import since
 
 KEPT, BASELINE = "baseline-report.json", "baseline"
 READ = 12
-"""Folders of earlier runs that a trend looks into, the newest: reports may be large."""
+"""Folders of earlier runs that are looked into, the newest: reports may be large."""
 
 
-def read_baseline(project: Project, name: str) -> RunReport:
-    """Return the report of another run, with what searches have found about it since."""
-    path = _report_file(project, name)
+class Like(NamedTuple):
+    """What the run is of that a baseline stands beside.
+
+    ``old``, ``new``: names of its sides, empty where only the run will tell; ``run``: its name, which
+    begins with its time; empty where it has not begun.
+    """
+
+    old: str
+    new: str
+    is_golden: bool
+    models: frozenset[str] = frozenset()
+    run: str = ""
+
+    def fits(self, other: "Like") -> bool:
+        """Whether ``other`` is a baseline of this: before it, of the same pair and kind, with half of its models."""
+        alike = other.is_golden == self.is_golden and self.old in ("", other.old) and self.new in ("", other.new)
+        is_before = not self.run or other.run < self.run
+        return alike and is_before and 2 * len(self.models & other.models) >= len(self.models)
+
+
+def like_of(report: RunReport) -> Like:
+    models = frozenset(row.model for row in report.judgement.rows)
+    return Like(report.old.name, report.new.name, report.old.golden, models, report.run)
+
+
+def read_baseline(project: Project, name: str, like: Like) -> RunReport:
+    """Return the report of another run, with what searches have found about it since.
+
+    ``last`` is the newest finished one that fits; where there is none, the newest of all.
+    """
+    path = (_newest(project.reports, like) if name == LAST else None) or _report_file(project, name)
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -92,6 +121,17 @@ def _verified(before: RunReport, report: RunReport, found: BaselineReport) -> It
         open_.remove(told.cell)
         patched = os.path.relpath(archive, report.folder or ".") if there else ""
         yield replace(told, by=BASELINE, fixes=fixes, lines=(), paths=(), operators=(), seconds=0.0, patched=patched)
+
+
+def _newest(reports: Path, like: Like) -> Path | None:
+    for path in [folder / REPORT for folder in reversed(runs_in(reports)) if (folder / REPORT).is_file()][:READ]:
+        try:
+            known = load_report(path.read_bytes(), file=str(path))
+        except (OSError, RunDirError):
+            continue
+        if not (known.judgement.interrupted or known.judgement.of_cell) and like.fits(like_of(known)):
+            return path
+    return None
 
 
 def _report_file(project: Project, name: str) -> Path:

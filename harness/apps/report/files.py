@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.apps.report.baseline import beside, earlier_runs, read_baseline
+from harness.apps.report.baseline import beside, earlier_runs, like_of, read_baseline
 from harness.apps.report.trace import read_trace
 from harness.core.errors import ConfigError, GateError, RunDirError
 from harness.core.plan import Plan
@@ -66,7 +66,7 @@ def read_report(
         except OSError as error:
             raise ConfigError(f"--matrix {matrix_file}: {error.strerror}", "name a matrix.json") from error
     if baseline is not None:
-        report = beside(report, read_baseline(project, baseline))
+        report = beside(report, read_baseline(project, baseline, like_of(report)))
     return Finished(report=report, folder=folder, matrix=matrix, project=project.folder)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.apps.doctor.preflight import look, machine_notes, with_machine_changes
-from harness.apps.report.baseline import beside_kept, keep_baseline, read_baseline
+from harness.apps.report.baseline import Like, beside_kept, keep_baseline, read_baseline
 from harness.apps.report.files import Finished, with_explanations, write_reports
 from harness.apps.upgrade.pipeline import InterruptedRun, run
 from harness.apps.upgrade.plan import ending_at, make_plan
@@ -36,12 +36,12 @@ def compat(project: Project, *, baseline: str | None = None) -> Finished:
         baseline: an earlier run; the report tells what has changed since.
     """
     _budget_s(project)  # a word that is none is refused before anything is planned
-    earlier = read_baseline(project, baseline) if baseline is not None else None
     if project.more and project.resume is None:
         raise ConfigError("--more goes on with a run that has rounds", "name it: --resume last --more 10min")
     if project.resume is not None:
-        return _resume(project, project.resume, earlier)
+        return _resume(project, project.resume, baseline)
     plan = make_plan(project)
+    earlier = _earlier(project, plan, baseline)
     _refuse_planted_defects(plan)
     plan = replace(plan, notes=(*plan.notes, *machine_notes(plan)))
     title = f"{_short(plan.old)}-to-{_short(plan.new)}"
@@ -54,6 +54,14 @@ def compat(project: Project, *, baseline: str | None = None) -> Finished:
         except GateError:
             run_dir.discard_if_empty()
             raise
+
+
+def _earlier(project: Project, plan: Plan, baseline: str | None, run: str = "") -> RunReport | None:
+    if baseline is None:
+        return None
+    old, new = (spec.name if spec is not None and spec.release is not None else "" for spec in (plan.old, plan.new))
+    models = frozenset(model.name for model in plan.models)
+    return read_baseline(project, baseline, Like(old, new, is_golden=plan.old is None, models=models, run=run))
 
 
 def other_policy(plan: Plan, project: Project) -> tuple[str, ...]:
@@ -80,7 +88,7 @@ def _refuse_planted_defects(plan: Plan) -> None:
         )
 
 
-def _resume(project: Project, name: str, earlier: RunReport | None) -> Finished:
+def _resume(project: Project, name: str, baseline: str | None) -> Finished:
     more_s = seconds_of(project.more, "--more") if project.more else 0.0
     if more_s and project.until:
         raise ConfigError(f"--more would answer nothing: --until {project.until} ends before timing", "leave one out")
@@ -96,6 +104,7 @@ def _resume(project: Project, name: str, earlier: RunReport | None) -> Finished:
         changed = fixture_folders.changed_sources((*plan.models, *plan.planted_defects))
         if changed:
             raise ConfigError(f"{', '.join(changed)} changed since this run was planned", "start a new run")
+        earlier = _earlier(project, plan, baseline, run=run_dir.name)
         if earlier is not None:
             keep_baseline(run_dir, earlier)
         if "explain" in project.overrides:

@@ -200,7 +200,9 @@ def provisioned(
             progress.stage("import torch", len(environments))
             fingerprints = take_fingerprints(plan, environments, effects.runner, progress.step)
             if plan.golden is not None:
-                producers = [golden.record(model.name).producer for model in plan.models]
+                recorded = golden.names()
+                asked = [model.name for model in plan.models if model.name in recorded] or recorded[:1]
+                producers = [golden.record(name).producer for name in asked]
                 same = [producer for producer in producers if producer.identity == fingerprints["new"].identity]
                 fingerprints["old"] = (same or producers)[0]
             environments = {

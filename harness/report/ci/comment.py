@@ -9,6 +9,7 @@ from harness.report.documents.screen import news_parts
 from harness.report.excess import by_excess
 from harness.report.words.phrases import beyond_words, shorten
 from harness.report.words.red_cells import run_directory
+from harness.report.words.since import gone_models
 from harness.report.words.summary import count_words, decision_words, headline, known_failures, pair_words, reason_words
 from harness.report.words.to_upgrade import expectation, rewritten_files, steps
 
@@ -28,7 +29,7 @@ def render_comment(report: RunReport, *, directory: str = "", page: str = "") ->
     """
     first = list(_since(report))
     shown = CAUSES_SHOWN - len(first) - bool(first)
-    # Causes that block come first, each with a step; a path within the run, whose folder stands below.
+    # Causes that keep it from green come first, each with a step; a path within the run, whose folder stands below.
     to_do = {at: f"{at}. {step.whole}" for at, step in enumerate(steps(report, "."), start=1)}
     rows = [
         Row(
@@ -80,9 +81,8 @@ def _since(report: RunReport) -> Iterator[Fact]:
             models = [f"{model} ({why[model]})" if why[model] else model for model in reversed(why)]
             prefix = "" if change is CellTrend.NEW else f"{change.words}: "
             told += [f"{prefix}{_listed(models)}"] if models else [] if prefix else ["nothing"]
-        rows = {row.model for row in report.judgement.rows}
-        gone = dict.fromkeys(item.model for item in report.baseline.changes if item.model not in rows)
-        told += [f"no longer there: {_listed(list(gone))}"] if gone else []
+        gone = gone_models(report)
+        told += [f"no longer there: {_listed(gone)}"] if gone else []
         yield Fact("new since the baseline:", "; ".join(told))
     known = [f"{model} ({who})" for model, who in known_failures(report).items()]
     if known:

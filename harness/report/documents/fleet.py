@@ -125,6 +125,7 @@ def fleet_document(report: FleetReport, *, more: str = "") -> Document:
                             ("results", store_words(report)),
                         ]
                     ),
+                    *_most("warning", [_warning_words(wave, report.new) for wave in report.waves if wave.warning], 3),
                     *_most("note", report.notes, 4),
                     *commands([("more", more)]),
                 ),
@@ -148,6 +149,11 @@ def fleet_document(report: FleetReport, *, more: str = "") -> Document:
     )
 
 
+def _warning_words(wave: Wave, new: str) -> str:
+    known = f"{wave.warning}: known to answer otherwise in {new}"
+    return f"{known}, and guessed requests may not show it: {first_few(wave.artifacts, OWNERS_NAMED)}"
+
+
 def _most(label: str, texts: Sequence[str], most: int) -> tuple[Fact, ...]:
     return tuple(Fact(label, text, placed(USUAL, at, 10) if at < most else DETAIL) for at, text in enumerate(texts))
 
@@ -167,7 +173,12 @@ def _waves(report: FleetReport) -> Part:
         )
         for at, (number, wave) in enumerate(numbered(report))
     )
-    guesses = {row.name: row.guessed for row in report.rows if row.guessed}
+    beside = {
+        row.name: joined(
+            row.reason if row.status is Status.PASS else "", f"guessed requests, {row.guessed}" if row.guessed else ""
+        )
+        for row in report.rows
+    }
     members = tuple(
         Part(
             title=f"{'stays' if number == '-' else number}: {_wave_words(wave)} ({len(wave.artifacts)})",
@@ -176,8 +187,7 @@ def _waves(report: FleetReport) -> Part:
             importance=DETAIL,
             kind="paper",
             blocks=tuple(
-                Fact("", f"{name}: guessed requests, {guesses[name]}" if name in guesses else name)
-                for name in wave.artifacts[:MOST_NAMED]
+                Fact("", ": ".join(filter(None, (name, beside.get(name, ""))))) for name in wave.artifacts[:MOST_NAMED]
             ),
             left=f"and {len(wave.artifacts) - MOST_NAMED} more" if len(wave.artifacts) > MOST_NAMED else "",
         )
@@ -272,7 +282,8 @@ def owners_words(owners: Mapping[str, int], most: int = OWNERS_NAMED) -> str:
 
 def _wave_words(wave: Wave) -> str:
     if wave.kind is WaveKind.READY:
-        return f"ready now, tier {wave.needs}" if wave.needs else "ready now"
+        but = f", but {wave.warning} may answer otherwise on real requests" if wave.warning else ""
+        return f"ready now{f', tier {wave.needs}' if wave.needs else ''}{but}"
     if wave.kind is WaveKind.SWITCH:
         where = f" (profile {wave.profile})" if wave.profile else ""
         return f"ready with {wave.needs}{where}: {wave.cost}"

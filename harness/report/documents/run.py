@@ -57,7 +57,6 @@ from harness.report.json.report import outline
 from harness.report.text.scenarios import HEADS, initialization_rows, legend
 from harness.report.text.table import (
     BY_FLOOR,
-    GUESSED,
     TableRow,
     columns,
     floor_of,
@@ -89,7 +88,7 @@ from harness.report.words.summary import (
     title_words,
     torch_words,
 )
-from harness.report.words.to_upgrade import BLOCKING, expectation, owners_of, rewritten_files, steps
+from harness.report.words.to_upgrade import expectation, owners_of, rewritten_files, steps
 from harness.verdict.commands import is_red, price_command, report_command
 from harness.verdict.counting import cell_word, counts_of
 
@@ -247,9 +246,7 @@ def _cause(report: RunReport, cause: Cause, at: int, red: Mapping[str, RedCell],
     left = f"and {len(shown) - len(cells)} more" if len(shown) > len(cells) else ""
     table = Table(heads=CELL_HEADS, rows=cells, kind="red-cell", left=left)
     fold = Part(title=what, folded=True, importance=ALL, blocks=(table,))
-    told = stepped and cause.status in BLOCKING  # its step says whose it is
-    owners = ", ".join(owners_of(report, cause)) if not told else ""
-    before = facts([("owner", owners)])
+    before = facts([("owner", ", ".join(owners_of(report, cause)))])
     return cause_part(cause, at, before=before, after=[fold] if cells else [], where=where, stepped=stepped)
 
 
@@ -295,7 +292,7 @@ def _models(report: RunReport, rows: Sequence[TableRow]) -> Part:
         *facts([("-", f"means not measured: {absent}" if absent else "")], DETAIL),
         *facts([("->", MEDIANS if timed else "")], DETAIL),
         *facts([("times", timed)], USUAL),
-        *facts([(GUESSED, f"{guessed}, listed in report.md" if guessed else "")], FIRST),
+        *facts([("guessed", f"{guessed}, listed in report.md" if guessed else "")], FIRST),
         *facts([(BY_FLOOR, floor if any(row.by_floor for row in rows) else "")], FIRST),
     ]
     table = Table(
@@ -438,5 +435,7 @@ def _run(report: RunReport, rows: Sequence[TableRow]) -> Iterator[Block]:
             folded=True,  # no note, where these are counted
             opened=True,
             importance=DETAIL,
-            blocks=(Table(heads=("what", "found", "so what", "do this"), rows=happened, importance=DETAIL),),
+            blocks=(
+                Table(heads=("what", "found", "so what", "do this"), rows=happened, long=(2, 3), importance=DETAIL),
+            ),
         )

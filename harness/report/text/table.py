@@ -189,9 +189,9 @@ def _outputs(facts: ModelReport) -> str:
 
 
 def guessed_words(rows: Sequence[TableRow]) -> str:
-    """Return what the mark ``GUESSED`` means and of how many models; empty without any."""
+    """Return of how many models inputs were guessed, and how their outputs are marked; empty without any."""
     count = sum(row.facts is not None and bool(row.facts.guessed) for row in rows)
-    return f"means guessed inputs: {count} of {counted(len(rows), 'model')}" if count else ""
+    return f"inputs of {count} of {counted(len(rows), 'model')}, marked {GUESSED}" if count else ""
 
 
 def _steady(row: TableRow, words: str) -> str:

@@ -27,6 +27,13 @@ def since_words(report: RunReport) -> str:
     return f"{', '.join(said)} (cells), since {found.run}, which was {found.decision.value}"
 
 
+def gone_models(report: RunReport) -> list[str]:
+    """Return the models that the other run had and this one does not select."""
+    rows = {row.model for row in report.judgement.rows}
+    changes = report.baseline.changes if report.baseline is not None else ()
+    return list(dict.fromkeys(item.model for item in changes if item.model not in rows))
+
+
 def trend_counts(found: BaselineReport) -> list[tuple[CellTrend, str, int]]:
     """Return (change, its words, how many cells); what only the other run left open stands apart."""
     counts = []

@@ -7,6 +7,7 @@ from harness.core.text import counted, first_few, joined
 from harness.core.verdict import Mitigation, PlantedDefectResult, RowVerdict
 from harness.report.text.table import table_rows
 from harness.report.words.phrases import NO_REASON, but_of, exit_words, seconds
+from harness.report.words.since import gone_models
 from harness.report.words.to_upgrade import dear_words, upgradable_after
 from harness.verdict.counting import counts_of
 from harness.verdict.decide import GREEN
@@ -154,8 +155,13 @@ def reason_words(report: RunReport) -> str:
 
 
 def but_words(report: RunReport) -> str:
-    """Return what a green decision must not be read without: what is surely over its limit; empty where nothing is."""
-    return but_of(report.judgement)
+    """Return what a green decision must not be read without; empty where nothing is.
+
+    That is what is surely over its limit, and which models of the baseline this run does not have.
+    """
+    gone = gone_models(report) if report.judgement.decision in GREEN else []
+    told = f"gone since the baseline: {first_few(gone, NAMED)}" if gone else ""
+    return ", ".join(filter(None, (but_of(report.judgement), told)))
 
 
 def decision_words(report: RunReport) -> str:

@@ -10,10 +10,12 @@ from harness.core.report import RunReport
 from harness.core.text import counted, first_few, joined
 from harness.core.verdict import Cause, Fix
 from harness.report.words.phrases import path_in_run, shorten
+from harness.verdict.commands import more_command
 from harness.verdict.mitigation import conditions, price_words, provenance_words
 
 NAMED = 2
 BLOCKING = (Status.FAIL, Status.XPASS)
+NOT_GREEN = (*BLOCKING, Status.INCONCLUSIVE)
 BELOW = "the file below"
 """What a step calls its first ``path``, where that stands on a line of its own."""
 
@@ -36,24 +38,29 @@ class Step(NamedTuple):
 
 
 def steps(report: RunReport, where: str) -> tuple[Step, ...]:
-    """Return a step per cause that blocks, in their order; ``where``: the folder of the run as its reader types it."""
+    """Return a step per cause that keeps a blocked run from green, in their order.
+
+    ``where``: the folder of the run as its reader types it.
+    """
     if report.judgement.decision not in (Decision.BLOCKED, Decision.OK_WITH_MITIGATION):
         return ()
-    return tuple(_step(report, cause, where) for cause in report.causes if cause.status in BLOCKING)
+    return tuple(_step(report, cause, where) for cause in report.causes if cause.status in NOT_GREEN)
 
 
 def expectation(report: RunReport) -> str:
-    """Return what comes of all steps; empty where one of them is no verified fix, or more than causes is in the way."""
+    """Return what comes of all fixes; empty where a cause that blocks has none, or more than causes is in the way."""
     causes = [cause for cause in report.causes if cause.status in BLOCKING]
-    open_ = [cause for cause in report.causes if cause.status is Status.INCONCLUSIVE]
     judgement, rollback = report.judgement, report.rollback
     other = judgement.of_cell or judgement.vacuous or any(not demand.met for demand in report.policy.demands)
     shut = rollback is not None and rollback.gates and rollback.answer is not RollbackAnswer.YES
-    if judgement.decision is not Decision.BLOCKED or not causes or open_ or other or shut:
+    if judgement.decision is not Decision.BLOCKED or not causes or other or shut:
         return ""
     remedies = [cause.remedy for cause in causes if cause.remedy is not None and not cause.remedy.breaks]
     if len(remedies) < len(causes):
         return ""
+    if open_ := _open(report):
+        still = f"{Decision.INCONCLUSIVE.value}, for {first_few(open_, NAMED)}"
+        return f"Not tested yet: with these fixes it is still {still}."
     files = all(remedy.rewrites for remedy in remedies)
     again = f"Not tested yet: run it again with {'these files' if files else 'these fixes'}."
     if any(is_dear(remedy, report) for remedy in remedies if remedy.rewrites):
@@ -62,14 +69,22 @@ def expectation(report: RunReport) -> str:
 
 
 def upgradable_after(report: RunReport) -> str:
-    """Return what all steps come to: ``upgradable after 2 file swaps and 1 setting``; empty as ``expectation`` is."""
-    if not expectation(report):
+    """Return what all steps come to: ``upgradable after 2 file swaps and 1 setting``.
+
+    Empty as ``expectation`` is, and where something stays undecided.
+    """
+    if not expectation(report) or _open(report):
         return ""
     remedies = [(cause, cause.remedy) for cause in report.causes if cause.status in BLOCKING and cause.remedy]
     files = sum(max(1, len(cause.deploy)) for cause, fix in remedies if fix.rewrites)
     settings = len({fix.name for _, fix in remedies if not fix.rewrites})
     what = [counted(number, noun) for number, noun in ((files, "file swap"), (settings, "setting")) if number]
     return f"upgradable after {' and '.join(what)}{dear_words(report)}"
+
+
+def _open(report: RunReport) -> list[str]:
+    causes = [cause for cause in report.causes if cause.status is Status.INCONCLUSIVE]
+    return list(dict.fromkeys(model for cause in causes for model in cause.models))
 
 
 def dear_words(report: RunReport) -> str:
@@ -103,6 +118,10 @@ def _step(report: RunReport, cause: Cause, where: str) -> Step:
     if cause.status is Status.XPASS:
         prune = tuple(item for item in cause.commands if item[0] == "prune")
         return Step(whose, "it is mended: take its waiver out, and commit that", commands=prune)
+    if cause.status is Status.INCONCLUSIVE:
+        what = next((text for label, text in cause.evidence if label == "what"), cause.title)
+        more = more_command(report) if cause.kind == "undecided" else ""
+        return Step(whose, shorten(what, 240), commands=(("go on", more),) if more else ())
     fix = cause.remedy
     dear = fix is not None and is_dear(fix, report)
     waive = tuple(item for item in cause.commands if item[0] == "accept" and (fix is None or dear))

@@ -7,48 +7,67 @@ alone fixes the length at the example's.
 import contextlib
 
 import torch
+from torch import _guards
+from torch._subclasses import fake_impls
 
 KEY = torch._C.DispatchKey.CompositeImplicitAutograd
 
 
-def of_sequence(sequence, state, features):
-    return sequence.new_empty((*sequence.shape[:-1], features)), state.new_empty(state.shape)
+def recurrent(sequence, state, parameters, biases, layers, *others):
+    """Return empty answers of a recurrent layer: of each step and direction, and the last state."""
+    del parameters, biases, others
+    directions = state.shape[0] // layers
+    output = sequence.new_empty((*sequence.shape[:-1], state.shape[-1] * directions))
+    return output, state.new_empty(state.shape)
 
 
-def lstm(sequence, state, parameters, has_biases, layers, dropout, train, both_ways, batch_first):
-    output, hidden = of_sequence(sequence, state[0], state[0].shape[-1] * (2 if both_ways else 1))
-    return output, hidden, state[1].new_empty(state[1].shape)
+def lstm(sequence, states, *others):
+    output, hidden = recurrent(sequence, states[0], *others)
+    return output, hidden, states[1].new_empty(states[1].shape)
 
 
-def lstm_packed(data, batch_sizes, state, parameters, has_biases, layers, dropout, train, both_ways):
-    return lstm(data, state, parameters, has_biases, layers, dropout, train, both_ways, False)
+def packed(layer):
+    """Return the same for a packed sequence, which has its sizes of batches as the second argument."""
+    return lambda *arguments: layer(arguments[0], *arguments[2:])
 
 
-def recurrent(sequence, state, parameters, has_biases, layers, dropout, train, both_ways, batch_first):
-    return of_sequence(sequence, state, state.shape[-1] * (2 if both_ways else 1))
+def pack(mode, operator, sequence, lengths, batch_first):
+    """Return a packed sequence without content: torch's own has as many rows as steps, and sizes that are floats."""
+    del operator, lengths, batch_first
+    rows, steps = (mode.shape_env.create_unbacked_symint() for _ in range(2))
+    for size in (rows, steps):
+        torch._check(size >= 1)
+    return sequence.new_empty((rows, *sequence.shape[2:])), sequence.new_empty((steps,), dtype=torch.int64)
 
 
-def recurrent_packed(data, batch_sizes, state, parameters, has_biases, layers, dropout, train, both_ways):
-    return of_sequence(data, state, state.shape[-1] * (2 if both_ways else 1))
+def pad(data, batch_sizes, batch_first, *others):
+    del others
+    sequences, steps = _guards.detect_fake_mode(data).shape_env.create_unbacked_symint(), batch_sizes.shape[0]
+    torch._check(sequences >= 1)
+    sizes = (sequences, steps) if batch_first else (steps, sequences)
+    return data.new_empty((*sizes, *data.shape[1:])), data.new_empty((sequences,), dtype=torch.int64)
 
 
-SHAPES = {"lstm": (lstm, lstm_packed), **dict.fromkeys(("gru", "rnn_relu", "rnn_tanh"), (recurrent, recurrent_packed))}
+LAYERS = {"lstm": lstm, "gru": recurrent, "rnn_relu": recurrent, "rnn_tanh": recurrent}
 
 
 @contextlib.contextmanager
 def whole():
     """Have torch ask here for the shapes of recurrent operators."""
-    operators = {
-        getattr(getattr(torch.ops.aten, name), overload): function
-        for name, functions in SHAPES.items()
-        for overload, function in zip(("input", "data"), functions)
-    }
+    of_name = {name: getattr(torch.ops.aten, name) for name in LAYERS}
+    operators = {of_name[name].input: layer for name, layer in LAYERS.items()}
+    operators.update({of_name[name].data: packed(layer) for name, layer in LAYERS.items()})
+    operators[torch.ops.aten._pad_packed_sequence.default] = pad
     before = {operator: operator.py_kernels.get(KEY) for operator in operators}
+    known, own = fake_impls.op_implementations_dict, dict(fake_impls.op_implementations_dict)
     set_kernels(operators)
+    known[torch.ops.aten._pack_padded_sequence.default] = pack
     try:
         yield
     finally:
         set_kernels(before)
+        known.clear()
+        known.update(own)
 
 
 def set_kernels(kernels):

@@ -22,8 +22,12 @@ from gate_worker.values import trees
 CHECK = "other data than in the requests that this program was made with: "
 REFUSED = "the artifact raises an error of its own here: "
 SIZES = "a size of 0 or 1 that this program was not made for: "
+OTHERWISE = "requests decide this otherwise, by their data"
 # A while loop that is walked longer is no longer a program that anybody can read, or compile.
 MOST_TURNS = 4096
+LOOP_ENDS = (("limit",), ("go on",))
+# A length to pad to: what a graph computes for it is that length, and the operator takes no symbol.
+AS_LONG_AS_IT_IS = -1
 
 
 class NotWalked(Exception):
@@ -76,6 +80,11 @@ class Learnt:
     def is_open(self, place):
         """Whether requests decide otherwise at ``place``."""
         return len(set(self._decided.get(place, ()))) > 1
+
+    def ends_otherwise(self, place):
+        """Whether requests end the loop at ``place`` after other turns."""
+        ends = [key for key in self._decided if key[: len(place)] == place and key[len(place) + 1 :] in LOOP_ENDS]
+        return any(map(self.is_open, ends))
 
     def decided(self, place):
         """Return what every request decides at ``place``; None where they differ, or none came there."""
@@ -326,9 +335,12 @@ class Walk(interpreter.Interpreter):
         turn = 0
         while True:
             below, go_on = condition_of(turn < limit), condition_of(go_on)
-            if self._joins and (is_of_data(below) or is_of_data(go_on)):
-                self.joined.append((step.node, True))
-                return joined.loop(self, step, [limit, turn, go_on, *carried], values_, place)
+            if is_of_data(below) or is_of_data(go_on):
+                if self._joins:
+                    self.joined.append((step.node, True))
+                    return joined.loop(self, step, [limit, turn, go_on, *carried], values_, place)
+                if self._learnt.ends_otherwise(place):  # many turns on, maybe: each takes its time
+                    raise NotWalked(OTHERWISE)
             if not self._decide(below, place + (turn, "limit"), step):
                 break
             if not self._decide(go_on, place + (turn, "go on"), step):
@@ -353,7 +365,7 @@ class Walk(interpreter.Interpreter):
             return decided
         decided = self._learnt.decided(place)
         if decided is None:
-            raise NotWalked("requests decide this otherwise, by their data")
+            raise NotWalked(OTHERWISE)
         self._fix(step, value, decided)
         return decided
 
@@ -466,6 +478,8 @@ class Walk(interpreter.Interpreter):
             return nodes.outputs_of(step.node, quantized.run(kind, inputs, self._packed, step.node))
         if kind in values.NUMBER_OF and isinstance(inputs[0], torch.Tensor):
             return [self._number(step, inputs[0], place)]
+        if kind == "aten::_pad_packed_sequence" and isinstance(inputs[4], torch.SymInt):
+            inputs = [*inputs[:4], AS_LONG_AS_IT_IS]
         if self._depth or self._aliased:
             for tensor in values.written(step.node, inputs):
                 self._note_written(tensor)

@@ -173,7 +173,13 @@ def test_given_files_are_judged_by_their_golden_records(
     chosen = ("--artifacts", str(folder / "files"), "--artifacts", str(folder / "listed"), "--golden")
     words = ("--project", str(accepted), "compat", "--out", str(tmp_path), *chosen, "--env", f"new={new_python}")
     found = finished(harness(*words, "--scenario", "alone"), tmp_path)
-    assert (found.code, {row.status for row in found.report.judgement.rows}) == (0, {Status.PASS})
+    recorded = {"codec", "guessed", "ranker"}
+    assert {row.model for row in found.report.judgement.rows if row.status is Status.PASS} == recorded
+    others = {row.model: row.reason for row in found.report.judgement.rows if row.model not in recorded}
+    assert found.code == 4 and "torn" in others and all("it has no golden record" in why for why in others.values())
+    only = ("--out", str(tmp_path / "only"), "-k", "ranker or codec or guessed")
+    green = finished(harness(*words, "--scenario", "alone", *only), tmp_path / "only")
+    assert (green.code, {row.status for row in green.report.judgement.rows}) == (0, {Status.PASS})
 
 
 @pytest.mark.slow

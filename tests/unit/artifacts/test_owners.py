@@ -34,6 +34,31 @@ def test_a_pattern_that_matches_nothing_is_named() -> None:
     assert manifest.idle([["search/a.pt"], ["search/b.pt", "ads/b.pt"]]) == ()
 
 
+def test_a_manifest_of_models_says_what_it_can_of_their_paths() -> None:
+    text = """
+[[models]]
+name = "first"
+path = "ads/a[1].pt"
+owner = "ads"
+tolerance = 0.01
+timed = false
+inputs = "ads/monday.npz"
+[[models]]
+path = "b.pt"
+requests = [{ arguments = [{ shape = [2, 6], dtype = "int64", below = 3 }] }]
+[[models]]
+path = "../elsewhere.pt"
+owner = "them"
+"""
+    manifest = read_fleet_manifest(text, file="models.toml")
+    asked = {"inputs": "ads/monday.npz", "tolerance": 0.01, "timed": False}
+    assert manifest.of("ads/a[1].pt") == {**asked, "owner": "ads"}
+    assert manifest.of("b.pt")["requests"][0]["arguments"][0]["below"] == 3
+    assert manifest.of("elsewhere.pt") == {}
+    (note,) = manifest.idle([["ads/a[1].pt"], ["b.pt"], ["elsewhere.pt"]])
+    assert note == "models.toml: match = '../elsewhere.pt' means none of 3 artifacts"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -63,8 +63,26 @@ def test_a_damaged_bundle_costs_its_own_row(tmp_path: Path) -> None:
     only = replace(facts, plan=replace(plan, models=models[1:]))
     (cell,) = judge_cells(only, ready).verdicts["torn"]
     assert cell.status is Status.INCONCLUSIVE
-    assert "could not be taken over in torch 2.6.0: Damaged: " in cell.findings[0].message
+    assert "could not be taken over: " in cell.findings[0].message
     assert "torn.gate: values is not what its digest promises" in cell.findings[0].message
+
+
+def test_a_model_without_a_golden_record_is_not_judged_and_counts_as_selected(tmp_path: Path) -> None:
+    recorded = bundle_declaration(make_bundle(tmp_path, "recorded"))
+    bare = replace(given(write_archive(tmp_path / "bare.pt")), name="bare")
+    alone = effects(sides=("new",))
+    ready = replace(alone, golden=BundleStore((recorded,)), run_dir=cast(Any, Folder(tmp_path / "run")))
+    begun = decided(
+        plan=planned("recorded", "bare", models=(recorded, bare), golden="golden", old=None), fingerprints=FINGERPRINTS
+    )
+    facts = continued(begun, export_models(begun, ready))
+    assert (facts.exports["recorded"].artifact is None, facts.exports["bare"].outcome) == (False, Outcome.NOT_RUN)
+    only = replace(facts, plan=replace(facts.plan, models=(bare,)))
+    (cell,) = judge_cells(only, ready).verdicts["bare"]
+    assert (cell.status, cell.findings[0].message) == (
+        Status.INCONCLUSIVE,
+        "could not be taken over: it has no golden record: golden propose RUN, of a run that judges it",
+    )
 
 
 @pytest.mark.parametrize("left", [True, False])

@@ -35,7 +35,7 @@ def test_outputs_of_guessed_inputs_are_marked() -> None:
     rows = table_rows(guessed())
     outputs = {row.model: row_cells(row, compact=True)[4] for row in rows}
     assert {name for name, text in outputs.items() if text.endswith(" *")} == {"detector"}
-    assert guessed_words(rows) == "means guessed inputs: 1 of 3 models"
+    assert guessed_words(rows) == "inputs of 1 of 3 models, marked *"
     assert guessed_words(table_rows(upgrade_ok())) == ""
 
 
@@ -44,14 +44,14 @@ def test_console_has_the_mark_its_meaning_and_the_note_within_its_width(width: i
     text = everything(guessed(), width=width)
     (row,) = [line for line in text.splitlines() if line.startswith("detector ") and line.endswith("PASS")]
     assert " * " in row and len(row) <= width
-    assert "\n*         means guessed inputs: 1 of 3 models, listed in report.md\n" in text
+    assert "\nguessed   inputs of 1 of 3 models, marked *, listed in report.md\n" in text
     assert "note      inputs of 1 of 3 models were guessed: detector" in text
     assert "guessed" not in everything(upgrade_ok(), width=width)
 
 
 def test_markdown_lists_every_guess() -> None:
     text = render_markdown(guessed())
-    assert "means guessed inputs: 1 of 3 models" in text
+    assert "inputs of 1 of 3 models" in text
     section = text[text.index("## Guessed inputs") :].split("\n## ")[0]
     assert "| detector | forward(x=float32" in section
     assert "Guessed inputs" not in render_markdown(upgrade_ok())

@@ -525,3 +525,12 @@ def test_the_waiver_of_what_is_mended_goes_by_a_command_that_is_printed_whole() 
     assert step.commands == (("prune", dict(cause.commands)["prune"]),)
     shown = render_console(report, width=100)
     assert shown.count("waivers prune") == 2  # with the step, and with its cause
+
+
+def test_where_a_file_lies_makes_no_other_cause_and_another_text_does() -> None:
+    told = "{} is not the file that its golden record is about"
+    paths = ("/tmp/walk/models/a.pt", "/srv/x-1/a.pt", "a.pt")
+    found = {cause.id for path in paths for cause in run_of([raised("a", "export_error", told.format(path))]).causes}
+    assert len(found) == 1 and "tmp" not in "".join(found)
+    (other,) = run_of([raised("a", "export_error", "/srv/x-1/a.pt is gone")]).causes
+    assert other.id not in found

@@ -9,23 +9,24 @@ from harness.apps.fleet.answer.renaming import renamed
 from harness.apps.fleet.answer.timing import FleetTiming, over_fleet
 from harness.apps.fleet.answer.waves import Judged, waves_of
 from harness.apps.fleet.faults import LABELS
-from harness.apps.fleet.plan import STORE, PlannedFleet, options_again, sides_again
+from harness.apps.fleet.plan import STORE, PlannedFleet, options_again
 from harness.apps.fleet.results import FleetResults, KeptResults
 from harness.apps.fleet.units import family_of, is_of
 from harness.checks.migration.readiness import owned
 from harness.config.command_words import OTHER_SIDE
 from harness.config.policy import IN_CONFIG, Tagged, policy_of
 from harness.core.errors import ExitCode
+from harness.core.findings import Severity, weight
 from harness.core.fleet import Examination, Fault, FleetArtifact, FleetCause, FleetReport, FleetResult, FleetRow
 from harness.core.outcome import Decision, Status
 from harness.core.report import RunReport, SideReport
-from harness.core.text import counted, joined
+from harness.core.text import counted, joined, prose
 from harness.core.verdict import Cause, Judgement, RowVerdict
 from harness.machine import clock
 from harness.project import Project, own_command
 from harness.report.documents.fleet import unjudged_words
 from harness.verdict.causes import with_causes
-from harness.verdict.counting import counts_of, row_word
+from harness.verdict.counting import counts_of, is_over, row_word
 from harness.verdict.enforce import WaiverContext
 from harness.verdict.exit_codes import exit_code
 from harness.verdict.regate import regate
@@ -226,7 +227,9 @@ def _row(
 ) -> Judged:
     is_itself = stands is None or stands[0] == artifact.name or artifact.examination is Examination.FULL
     status = verdict.status if verdict is not None else None
-    unknown_for, reason = ("", verdict.reason) if verdict is not None else _why_none(artifact, faults)
+    unknown_for, reason = (
+        ("", verdict.reason or _beside(verdict)) if verdict is not None else _why_none(artifact, faults)
+    )
     if stands is not None and not is_itself and stands[1] is None and status in (Status.PASS, Status.XFAIL):
         status, unknown_for = None, "its program was not examined in full"
         reason = f"{unknown_for}: {stands[0]} has no result"
@@ -251,6 +254,18 @@ def _row(
         word=row_word(verdict) if status is not None else "",
     )
     return Judged(artifact, row, verdict, unknown_for)
+
+
+def _beside(verdict: RowVerdict) -> str:
+    """Return what is to be known of an artifact that passes."""
+    told = (Severity.INCONCLUSIVE, Severity.NAMED, Severity.WARN)
+    found = [
+        prose(finding.message)
+        for cell in verdict.cells
+        for finding in cell.findings
+        if weight(cell, finding.kind) in told or is_over(cell, finding)
+    ]
+    return joined(*dict.fromkeys(found))
 
 
 def _why_none(artifact: FleetArtifact, faults: Mapping[str, Fault]) -> tuple[str, str]:
@@ -281,10 +296,6 @@ def _fleet_cause(
 ) -> FleetCause:
     """Return a cause with whose artifacts it is of; its command repeats and explains the clearest of them."""
     own = [artifacts[name] for name in cause.models]
-    plan = planned.plan
-    commands: tuple[tuple[str, str], ...] = ()
-    if own and "://" not in plan.store:
-        words = [*sides_again(plan), "--artifacts", str(Path(plan.store) / own[0].path), "--explain"]
-        commands = (("explain", own_command(project, "compat", *words)),)
-    cause = replace(cause, commands=commands)
+    command = own_command(project, "fleet", "explain", str(planned.folder), own[0].name) if own else ""
+    cause = replace(cause, commands=(("explain", command),) if own else ())
     return FleetCause(cause=cause, owners=owned(own), programs=len({item.program for item in own}))

@@ -42,7 +42,7 @@ class FleetTiming:
         luck = f"at most {FALSE_SHARE * self.chosen:.2g} expected to be luck" if self.chosen else "none is sure"
         return (
             f"timing: {counted(self.programs, 'program')} timed, {self.suspected} suspected, {self.chosen} slower in "
-            f"fresh rounds among so many ({luck})"
+            f"fresh rounds among so many ({luck}), by however little: red is what is beyond its limit"
         )
 
 

@@ -12,6 +12,7 @@ from harness.core.fleet import FleetArtifact, FleetRow, Wave, WaveKind
 from harness.core.outcome import Status
 from harness.core.verdict import Cause, RowVerdict
 from harness.verdict.decide import chosen_mitigations, is_mitigated
+from harness.verdict.inputs import unseen_changes
 
 READY = (Status.PASS, Status.XFAIL)
 NOT_COMPARED = "it fails in the old release as well, so nothing could be compared"
@@ -26,9 +27,19 @@ class Judged(NamedTuple):
     unknown_for: str = ""
 
 
+class _Key(NamedTuple):
+    """What artifacts of one wave share; ``needs`` is the cause or the reason itself where it has no other words."""
+
+    kind: WaveKind
+    needs: str
+    cause: str = ""
+    profile: str = ""
+    warning: str = ""
+
+
 def waves_of(judged: Sequence[Judged], causes: Sequence[Cause], tiers: Sequence[str]) -> tuple[Wave, ...]:
     """Return the waves in the order in which they move; artifacts without one of the ``tiers`` come first."""
-    groups: dict[tuple[WaveKind, str, str, str], list[FleetArtifact]] = defaultdict(list)
+    groups: dict[_Key, list[FleetArtifact]] = defaultdict(list)
     mitigations = _mitigations(judged)
     by_id = {cause.id: cause for cause in causes}
     for item in judged:
@@ -37,9 +48,9 @@ def waves_of(judged: Sequence[Judged], causes: Sequence[Cause], tiers: Sequence[
     made = [_wave(key, members, judged, by_id, mitigations) for key, members in groups.items()]
     kinds = list(WaveKind)
 
-    def place(wave: Wave) -> tuple[int, int, int, str, str]:
+    def place(wave: Wave) -> tuple[int, int, str, int, str, str]:
         tier = order.get(wave.needs, len(order)) if wave.kind is WaveKind.READY else 0
-        return kinds.index(wave.kind), tier, -len(wave.artifacts), wave.needs, wave.profile
+        return kinds.index(wave.kind), tier, wave.warning, -len(wave.artifacts), wave.needs, wave.profile
 
     return tuple(sorted(made, key=place))
 
@@ -53,38 +64,43 @@ def _mitigations(judged: Sequence[Judged]) -> dict[str, str]:
     return {name: mitigation for rows in failed.values() for name, mitigation in chosen_mitigations(rows).items()}
 
 
-def _wave_of(item: Judged, mitigations: Mapping[str, str]) -> tuple[WaveKind, str, str, str]:
-    """Return (kind, what it needs, id of its cause, profile): what artifacts of one wave share."""
+def _warning(verdict: RowVerdict | None) -> str:
+    """Return the operators that a policy warns of; empty without one."""
+    return ", ".join(finding.subject for finding in unseen_changes(verdict)) if verdict is not None else ""
+
+
+def _wave_of(item: Judged, mitigations: Mapping[str, str]) -> _Key:
     row = item.row
     if row.status in READY:
-        return WaveKind.READY, row.tier, "", ""
+        return _Key(WaveKind.READY, row.tier, warning=_warning(item.verdict))
     if row.status in (Status.FAIL, Status.XPASS):
         if row.name in mitigations:
-            return WaveKind.SWITCH, mitigations[row.name], "", item.artifact.serving.profile
-        return WaveKind.BLOCKED, row.cause or row.reason, row.cause, ""
+            return _Key(WaveKind.SWITCH, mitigations[row.name], profile=item.artifact.serving.profile)
+        return _Key(WaveKind.BLOCKED, row.cause or row.reason, row.cause)
     if row.status is Status.SAME_FAIL:
-        return WaveKind.UNKNOWN, NOT_COMPARED, "", ""
+        return _Key(WaveKind.UNKNOWN, NOT_COMPARED)
     if row.status is not None and row.cause:
-        return WaveKind.UNKNOWN, row.cause, row.cause, ""
-    return WaveKind.UNKNOWN, item.unknown_for or row.reason, "", ""
+        return _Key(WaveKind.UNKNOWN, row.cause, row.cause)
+    return _Key(WaveKind.UNKNOWN, item.unknown_for or row.reason)
 
 
 def _wave(
-    key: tuple[WaveKind, str, str, str],
+    key: _Key,
     members: Sequence[FleetArtifact],
     judged: Sequence[Judged],
     causes: Mapping[str, Cause],
     mitigations: Mapping[str, str],
 ) -> Wave:
-    kind, needs, cause_id, profile = key
-    cause = causes.get(cause_id)
+    kind, needs = key.kind, key.needs
+    cause = causes.get(key.cause)
     return Wave(
         kind=kind,
         needs=cause.title if cause is not None else needs,
         cost=_cost(needs, judged, mitigations) if kind is WaveKind.SWITCH else "",
-        cause=cause_id,
+        cause=key.cause,
         fix=cause.fix if cause is not None else "",
-        profile=profile,
+        profile=key.profile,
+        warning=key.warning,
         owners=owned(members),
         artifacts=tuple(sorted(item.name for item in members)),
     )

@@ -27,7 +27,7 @@ from harness.artifacts.archive.limits import CannotRead
 from harness.artifacts.file_copies import digest_of
 from harness.artifacts.files import REQUEST_SUFFIXES, REQUESTS, is_request_file
 from harness.artifacts.given import MAY_LOAD
-from harness.artifacts.owners import MANIFEST, FleetManifest
+from harness.artifacts.owners import MANIFEST, MANIFESTS, FleetManifest
 from harness.checks.prediction.check import inspect_file
 from harness.core.archive import OperatorRegistry
 from harness.core.errors import ConfigError, SelectionError
@@ -142,7 +142,11 @@ def read_store(
         expected = f"{', '.join(sorted(SUFFIXES))}, {', '.join(torchserve.SUFFIXES)}, or a Triton model repository"
         others = first_few([f"{item.path} {item.reason}" for item in unjudged], MOST_NAMED, "; ")
         raise SelectionError(f"{store.name} holds no artifact" + (f": {others}" if others else ""), expected)
-    unread = [f"{path}: fleet does not read it; write {MANIFEST}" for path in listed if path.endswith("models.toml")]
+    unread = [
+        f"{path}: fleet does not read it: {MANIFEST} in the store's root, or else this file there, says what it says"
+        for path in listed
+        if PurePosixPath(path).name in MANIFESTS and path != manifest.file
+    ]
     unseen = _others_words(listed, {item.path for item in seen})
     notes = (*manifest.idle(_matched(item) for item in seen), *unread[:1], *unseen)
     return ReadStore(
@@ -179,7 +183,7 @@ def _others_words(listed: Mapping[str, Listed], seen: Collection[str]) -> tuple[
     others = [
         PurePosixPath(path).suffix or "without a suffix"
         for path in listed
-        if path not in seen and not is_request_file(path) and PurePosixPath(path).name not in (CONFIG, MANIFEST)
+        if path not in seen and not is_request_file(path) and PurePosixPath(path).name not in (CONFIG, *MANIFESTS)
     ]
     kinds = [f"{suffix} {count}" for suffix, count in sorted(Counter(others).items(), key=lambda pair: -pair[1])]
     return (f"not looked at: {counted(len(others), 'other file')} ({first_few(kinds, 5)})",) if others else ()

@@ -41,6 +41,17 @@ for name, archive, program in json.loads(sys.argv[1]):
             counts["same" if same else "wrong"] += 1
     print(json.dumps([name, counts]))
 """
+LENGTHS = """
+import json, sys, torch
+torch.manual_seed(3)
+for name, archive, program in json.loads(sys.argv[1]):
+    module, loaded = torch.jit.load(archive).eval(), torch.export.load(program).module()
+    for count, steps in ((1, 1), (4, 1), (2, 13), (6, 4)):
+        given = torch.randn(count, steps, 4), torch.randint(1, steps + 1, (count,))
+        with torch.no_grad():
+            same = [torch.allclose(a, b) for a, b in zip(module(*given), loaded(*given))]
+        print(name, count, steps, all(same))
+"""
 PACKAGE = """
 import sys, torch
 package = torch._inductor.aoti_load_package(sys.argv[1])
@@ -53,8 +64,8 @@ for count in (1, 4, 5, 6):
 """
 
 
-def migrated(folder: Path, *options: str) -> dict[str, Any]:
-    sides = ("--old", "2.6.0", "--new", "2.15.0", "--fixtures", DECIDING, "--out", str(folder))
+def migrated(folder: Path, *options: str, new: str = "2.15.0") -> dict[str, Any]:
+    sides = ("--old", "2.6.0", "--new", new, "--fixtures", DECIDING, "--out", str(folder))
     done = harness("migrate", *sides, *options)
     assert done.returncode in (0, 1), done.stderr
     return {model["model"]: model for model in json.loads((folder / "migration.json").read_text())["models"]}
@@ -67,10 +78,7 @@ def test_programs_hold_both_ways_or_refuse_and_answer_new_data_as_torchscript(
     outcomes = {name: model["outcome"] for name, model in models.items()}
     assert outcomes.pop("argument_handed_on") in ("not convertible", "answers otherwise")
     assert set(outcomes.values()) == {"ready"}, outcomes
-    pairs = [
-        (name, str(next(tmp_path.glob(f"probes/*/{name}.pt"))), str(tmp_path / models[name]["program"]))
-        for name in outcomes
-    ]
+    pairs = files_of(tmp_path, {name: models[name] for name in outcomes})
     asked = [latest_python, "-W", "ignore", "-c", BESIDE_TORCHSCRIPT, json.dumps(pairs)]
     ran = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=600)
     counts = dict(json.loads(line) for line in ran.stdout.splitlines())
@@ -79,6 +87,22 @@ def test_programs_hold_both_ways_or_refuse_and_answer_new_data_as_torchscript(
         assert "wrong" not in of, (name, of)
         assert ("refused" in of) == (name == "one_is_special"), (name, of)
     assert counts["refuses_data"]["refused alike"] > 3
+
+
+def files_of(folder: Path, models: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return (name, archive, program) of each model."""
+    archives = {name: next(folder.glob(f"probes/*/{name}.pt")) for name in models}
+    return [(name, str(path), str(folder / models[name]["program"])) for name, path in archives.items()]
+
+
+@pytest.mark.parametrize("new", ["2.6.0", "2.15.0"])
+def test_recurrent_layers_take_every_length(tmp_path: Path, new_python: str, latest_python: str, new: str) -> None:
+    models = migrated(tmp_path, "-k", "recurrent", new=new)
+    assert {name: model["outcome"] for name, model in models.items()} == {"recurs": "ready", "recurs_packed": "ready"}
+    python = {"2.6.0": new_python, "2.15.0": latest_python}[new]
+    asked = [python, "-W", "ignore", "-c", LENGTHS, json.dumps(files_of(tmp_path, models))]
+    ran = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=600)
+    assert [line.split()[-1] for line in ran.stdout.splitlines()] == ["True"] * 8, ran.stdout
 
 
 def test_torchs_own_converter_is_not_asked_for_what_it_would_lose(tmp_path: Path) -> None:

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from harness.cli.parser import parser
 from harness.core.environment import Environment, EnvSpec
-from harness.core.fleet import PlannedOptions
 from harness.core.plan import PolicySettings, Settings
-from harness.core.errors import ConfigError, RunDirError
-from harness.apps.fleet.plan import Sides, _name_of_side, earlier_answer, load_plan, settings_digest, sides_again
+from harness.core.errors import ConfigError, FixtureError, RunDirError
+from harness.apps.fleet.plan import Sides, _manifest, _name_of_side, earlier_answer, load_plan, settings_digest
+from harness.apps.fleet.stores.sources import FolderStore
 from harness.artifacts.owners import load_fleet_manifest
 from harness.report.json.results import dump_fleet
 from tests.unit.builders.archives import registry
@@ -119,44 +118,6 @@ def test_only_what_may_change_a_result_is_in_the_digest_of_the_settings() -> Non
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({}, "--old 2.1.2 --new 2.6.0"),
-        ({"overrides": {"old": "2.2.0", "new": "2.7.0"}}, "--old 2.2.0 --new 2.7.0"),
-        ({"environments": ["old=/a/python"]}, "--new 2.6.0 --env old=/a/python"),
-        ({"environments": ["old=/a/python", "new=/b/python"]}, "--env old=/a/python --env new=/b/python"),
-        (
-            {"environments": ["prod=/a/python"], "overrides": {"old": "prod"}},
-            "--old prod --new 2.6.0 --env prod=/a/python",
-        ),
-        (
-            {"libraries": ["torchvision", "/x/ops.so"]},
-            "--old 2.1.2 --new 2.6.0 --library torchvision --library /x/ops.so",
-        ),
-        (
-            {"assignments": ["old='2.2.0'", "calls=5"]},
-            "--old 2.1.2 --new 2.6.0 --set calls=5",
-        ),
-        (
-            {"overrides": {"device": "cpu", "profile": "cpu_fusion", "deadlines.floor_s": "90", "jobs": "3"}},
-            "--old 2.1.2 --new 2.6.0 --device cpu --profile cpu_fusion --deadline 90",
-        ),
-    ],
-)
-def test_a_command_asks_the_two_releases_that_were_planned(options: dict[str, Any], words: str) -> None:
-    said = PlannedOptions(
-        overrides=options.get("overrides", {}),
-        assignments=tuple(options.get("assignments", ())),
-        environments=tuple(options.get("environments", ())),
-        libraries=tuple(options.get("libraries", ())),
-    )
-    plan = replace(PLAN, old="2.1.2", new="2.6.0", options=said)
-    assert sides_again(plan) == words.split()
-    parsed = parser("gate", typed=["compat"]).parse_args(["compat", *sides_again(plan)])
-    assert parsed.env == options.get("environments", [])
-
-
-@pytest.mark.parametrize(
     ("spec", "name"),
     [
         (EnvSpec(name="torch 2.1.2", release="2.1.2"), "2.1.2"),
@@ -174,3 +135,16 @@ def test_a_side_is_called_what_it_is_and_not_what_is_configured_beside_an_interp
         releases={},
     )
     assert _name_of_side("old", sides) == name
+
+
+def test_a_store_is_told_by_its_fleet_toml_or_else_by_the_models_toml_in_its_root(tmp_path: Path) -> None:
+    (tmp_path / "models.toml").write_text('[[models]]\npath = "a.pt"\nowner = "ads"\n')
+    manifest = _manifest(None, FolderStore(tmp_path))
+    assert (manifest.file, manifest.of("a.pt")["owner"]) == ("models.toml", "ads")
+    (tmp_path / "fleet.toml").write_text('[[artifacts]]\nmatch = "*"\nowner = "platform"\n')
+    manifest = _manifest(None, FolderStore(tmp_path))
+    assert (manifest.file, manifest.of("a.pt")["owner"]) == ("fleet.toml", "platform")
+    (tmp_path / "fleet.toml").rename(tmp_path / "renamed")
+    (tmp_path / "models.toml").write_text('[[models]]\npath = "a.pt"\nowners = "ads"\n')
+    with pytest.raises(FixtureError, match=r"models\.toml:3: model .*owners"):
+        _manifest(None, FolderStore(tmp_path))

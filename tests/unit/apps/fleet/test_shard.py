@@ -10,15 +10,17 @@ from typing import Any, cast
 import fsspec
 import pytest
 
-from harness.core.fleet import Serving
-from harness.core.models import ArtifactKind
-from harness.core.plan import Settings
+from harness.core.fleet import PlannedOptions, Serving
+from harness.core.models import ArtifactKind, GivenArtifact
+from harness.core.plan import Plan, Settings
 from harness.core.report import RunReport
-from harness.core.errors import RunDirError
+from harness.core.errors import RunDirError, SelectionError
 from harness.apps.fleet import shard
+from harness.apps.upgrade import plan as planning
+from harness.artifacts.given import GivenModels
 from harness.apps.fleet.plan import STORE, PlannedFleet, Sides
 from harness.apps.fleet.results import FleetResults
-from harness.apps.fleet.shard import run_shard
+from harness.apps.fleet.shard import explain, run_shard
 from harness.apps.fleet.stores.reading import sha256_of
 from harness.apps.fleet.stores.sources import Listed
 from harness.project import Project
@@ -26,6 +28,7 @@ from harness.machine.progress import Progress
 from harness.report.json.report import dump_report
 from harness.store.run_folder import RunDir
 from tests.unit.builders.reports import latency, ratio, upgrade_ok
+from tests.unit.builders.requests import declaration
 from tests.unit.apps.fleet.answers import COMMON, artifact, plan_of, result_of
 
 
@@ -149,3 +152,74 @@ def test_a_run_that_was_interrupted_is_gone_on_with_though_it_has_a_report(
     runner = shard._Shard(Project(folder=planned.folder), planned, results, Progress(enabled=False), (), trust=False)
     assert runner._run(cast(Any, ready)) == []
     assert [report.judgement.interrupted for report in kept] == [""]
+
+
+def test_what_is_explained_is_asked_as_the_manifest_says_and_belongs_to_its_owner(
+    planned: PlannedFleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "models" / "ads" / "a.pt"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"x")
+    requests = ({"name": "codes", "arguments": [{"shape": [4, 4], "dtype": "int64", "below": 3}]},)
+    told = replace(
+        planned.plan.artifacts[0],
+        serving=Serving(requests=requests, tolerance=0.01),
+        sha256=sha256_of(path),
+        owner="ads",
+    )
+    sides = PlannedOptions(overrides={"old": "2.1.2", "new": "2.6.0"}, assignments=(), environments=(), libraries=())
+    plan = replace(
+        planned.plan, options=sides, store=str(tmp_path / "models"), artifacts=(told, *planned.plan.artifacts[1:])
+    )
+    fleet = replace(planned, plan=plan)
+    executed: list[Plan] = []
+    monkeypatch.setattr(shard, "execute", lambda plan, *_: executed.append(plan))
+    asked = Project(folder=tmp_path, overrides={"device": "cpu"})
+    explain(asked, fleet, told.name, progress=Progress(enabled=False))
+    (model,) = executed[0].models
+    assert model.given is not None
+    assert (model.given.requests, model.tolerance, model.owner) == (requests, 0.01, "ads")
+    assert executed[0].settings.explain > 0
+    for name, why in (
+        ("aa", "aa is no artifact of this plan; name one of fleet report: a"),
+        ("b", "b.pt is no longer"),
+    ):
+        with pytest.raises(SelectionError, match=why):
+            explain(asked, fleet, name, progress=Progress(enabled=False))
+
+
+def test_a_run_is_timed_further_only_while_every_artifact_of_it_is_what_its_rounds_were_measured_with(
+    planned: PlannedFleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unit = next(unit for unit in planned.plan.units if unit.artifact == "b")
+    first = result_of(planned, "b")
+    made = latency("b", ratio(1.02))
+
+    def report(rounds: int) -> RunReport:
+        facts = replace(first.facts, latency=replace(made, samples=made.samples[:1] * rounds))
+        judgement = replace(upgrade_ok().judgement, rows=(first.row,))
+        return replace(upgrade_ok(), judgement=judgement, models=(facts,), limits={"steady": 2})
+
+    beside = tmp_path / "beside.pt"
+    beside.write_bytes(b"then")
+    model = declaration(name="beside", given=GivenArtifact(path=str(beside), sha256=sha256_of(beside)))
+    plan = planning.make_plan(
+        Project(folder=tmp_path, overrides={"old": "2.1.2", "new": "2.6.0", "device": "cpu"}),
+        GivenModels(models=(model,)),
+    )
+    run = RunDir.create(planned.folder / "runs", "fleet-x", NOW)
+    with run:
+        run.save_plan(plan)
+    monkeypatch.setattr(shard._Shard, "_declaration", lambda *_: None)
+    rounds = [9]
+    monkeypatch.setattr(shard, "execute", lambda *_: SimpleNamespace(report=report(rounds.pop())))
+    results = FleetResults(planned.folder / STORE)
+    runner = shard._Shard(Project(folder=planned.folder), planned, results, Progress(enabled=False), (), trust=False)
+    runner._keep([unit], report(6))
+    assert (runner.time_more(run.path, [unit], 60), runner._rounds(unit)) == (1, 9)
+    rounds.append(4)
+    assert (runner.time_more(run.path, [unit], 60), runner._rounds(unit)) == (0, 9)
+    beside.write_bytes(b"now")
+    assert (runner.time_more(run.path, [unit], 60), rounds) == (0, [])
+    beside.unlink()
+    assert runner.time_more(run.path, [unit], 60) == 0

@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.cli import main
 from harness.apps.upgrade import execute as running, plan as planning
-from harness.apps.report.baseline import KEPT, beside, beside_kept, earlier_runs, keep_baseline, read_baseline
+from harness.apps.report.baseline import KEPT, Like, beside, beside_kept, earlier_runs, keep_baseline, read_baseline
 from harness.project import Project
 from harness.core.errors import ConfigError, RunDirError, SelectionError
 from harness.report.json.report import dump_report, load_report
@@ -18,6 +19,7 @@ from harness.store.run_folder import RunDir
 from harness.machine.clock import utc_now
 from tests.unit.builders.reports import beside_another, blocked, earlier, upgrade_ok
 
+LIKE = Like("torch 2.1.2", "torch 2.6.0", is_golden=False)
 PROJECT = Path(__file__).resolve().parents[4]
 
 
@@ -41,11 +43,11 @@ def options(reports: Path) -> Project:
 def test_it_is_found_by_name_by_folder_and_by_file(options: Project, reports: Path, tmp_path: Path) -> None:
     folder = reports / "2025-01-13"
     for name in ("2025-01-13", str(folder), str(folder / "report.json")):
-        assert dump_report(read_baseline(options, name)) == dump_report(as_lying_in(folder))
+        assert dump_report(read_baseline(options, name, LIKE)) == dump_report(as_lying_in(folder))
     downloaded = tmp_path / "artifact"
     downloaded.mkdir()
     (downloaded / "report.json").write_bytes(dump_report(upgrade_ok()))
-    assert read_baseline(options, str(downloaded)) == replace(upgrade_ok(), folder=str(downloaded))
+    assert read_baseline(options, str(downloaded), LIKE) == replace(upgrade_ok(), folder=str(downloaded))
 
 
 def as_lying_in(folder: Path) -> RunReport:
@@ -53,19 +55,42 @@ def as_lying_in(folder: Path) -> RunReport:
 
 
 def test_last_is_the_newest_run_that_has_a_report(options: Project, reports: Path) -> None:
-    assert dump_report(read_baseline(options, "last")) == dump_report(as_lying_in(reports / "2025-01-14"))
+    assert dump_report(read_baseline(options, "last", LIKE)) == dump_report(as_lying_in(reports / "2025-01-14"))
+
+
+def test_last_is_the_newest_finished_run_of_the_same_pair_and_kind(options: Project, reports: Path) -> None:
+    golden = replace(upgrade_ok().old, name="golden records", golden=True)
+    cell = replace(upgrade_ok().judgement, of_cell=True)
+    stopped = replace(upgrade_ok().judgement, interrupted="timing")
+    other = replace(upgrade_ok().new, name="torch 2.7.0")
+    others: list[dict[str, Any]] = [{"old": golden}, {"judgement": cell}, {"judgement": stopped}, {"new": other}]
+    for at, changed in enumerate(others):
+        folder = reports / f"2025-02-0{at + 1}"
+        folder.mkdir()
+        (folder / "plan.json").write_text("{}")
+        (folder / "report.json").write_bytes(dump_report(replace(upgrade_ok(), run=folder.name, **changed)))
+    newest = as_lying_in(reports / "2025-01-14")
+    assert read_baseline(options, "last", LIKE).folder == newest.folder
+    by_records = Like("", "torch 2.6.0", is_golden=True)
+    assert read_baseline(options, "last", by_records).run == "2025-02-01"
+    before = LIKE._replace(run=newest.run)
+    assert read_baseline(options, "last", before).folder == str(reports / "2025-01-13")
+    of_others = LIKE._replace(models=frozenset({"detector", "a", "b"}))
+    assert read_baseline(options, "last", of_others).run == "2025-02-04"
+    nothing_alike = Like("torch 1.13.1", "torch 2.6.0", is_golden=False)
+    assert read_baseline(options, "last", nothing_alike).run == "2025-02-04"
 
 
 def test_one_that_is_not_there_or_has_no_report_says_so(options: Project, reports: Path) -> None:
     with pytest.raises(SelectionError, match="--baseline: there is no run 'yesterday'"):
-        read_baseline(options, "yesterday")
+        read_baseline(options, "yesterday", LIKE)
     with pytest.raises(SelectionError, match="--baseline: main/report.json: no such file"):
-        read_baseline(options, "main/report.json")
+        read_baseline(options, "main/report.json", LIKE)
     with pytest.raises(RunDirError, match="has no report.json: the run was interrupted"):
-        read_baseline(options, "2025-01-15")
+        read_baseline(options, "2025-01-15", LIKE)
     (reports / "2025-01-13" / "report.json").write_text("{}")
     with pytest.raises(RunDirError, match="is not a report"):
-        read_baseline(options, "2025-01-13")
+        read_baseline(options, "2025-01-13", LIKE)
 
 
 def test_a_file_that_may_not_be_read_says_so(options: Project, reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +99,7 @@ def test_a_file_that_may_not_be_read_says_so(options: Project, reports: Path, mo
 
     monkeypatch.setattr(Path, "read_bytes", refuse)
     with pytest.raises(ConfigError, match="Permission denied"):
-        read_baseline(options, "2025-01-13")
+        read_baseline(options, "2025-01-13", LIKE)
 
 
 def test_a_report_is_shown_beside_it_with_its_own_exit_code(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,5 +208,5 @@ def test_a_baseline_that_cannot_be_read_is_refused_in_one_line(tmp_path: Path, t
     interrupted = replace(whole, judgement=replace(whole.judgement, interrupted="timing"))
     (tmp_path / "baseline.json").write_bytes(text.encode() or dump_report(interrupted))
     with pytest.raises(RunDirError, match=message) as refusal:
-        read_baseline(Project(folder=tmp_path), str(tmp_path / "baseline.json"))
+        read_baseline(Project(folder=tmp_path), str(tmp_path / "baseline.json"), LIKE)
     assert "finished run" in refusal.value.hint and "\n" not in str(refusal.value)

@@ -6,8 +6,11 @@ import pytest
 
 from harness.core.outcome import Decision, Status
 from harness.core.verdict import Cause
-from harness.report.words.summary import reason_words
-from tests.unit.builders.reports import blocked
+from harness.checks.startup.rates import more_often
+from harness.report.words.summary import headline, reason_words
+from harness.verdict.since import since
+from tests.unit.builders.rendered import render_console
+from tests.unit.builders.reports import blocked, upgrade_ok
 
 
 def cause(*models: str, verified: bool = False, status: Status = Status.FAIL) -> Cause:
@@ -41,3 +44,14 @@ def test_a_blocked_upgrade_says_how_much_is_red_for_how_many_causes_and_whether_
     assert reason_words(report) == words
     other = replace(report, judgement=replace(report.judgement, decision=Decision.INCONCLUSIVE))
     assert reason_words(other) == "why"
+
+
+def test_a_green_run_that_lacks_a_model_of_the_baseline_says_so_first() -> None:
+    report = upgrade_ok()
+    without = replace(report.judgement, rows=report.judgement.rows[1:])
+    beside = replace(report, judgement=without, baseline=since(report, replace(report, judgement=without), more_often))
+    missing = report.judgement.rows[0].model
+    assert headline(beside) == f"{headline(report)}, gone since the baseline: {missing}"
+    assert f"UPGRADE OK, gone since the baseline: {missing}" in render_console(beside, width=100)
+    whole = replace(report, baseline=since(report, report, more_often))
+    assert headline(whole) == headline(report)

@@ -78,16 +78,26 @@ def test_a_green_run_is_expected_only_where_every_cause_has_a_fix_and_nothing_el
     )
     assert "OK WITH MITIGATION" in expectation(with_fixes(CHEAP, Fix(name="profiling off")))
     lacking = replace(report.policy, demands=(Demand(what="minimum_models = 40", found="6 judged", met=False),))
-    undecided = replace(report.causes[0], status=Status.INCONCLUSIVE)
     for other in (
         with_fixes(CHEAP, None),
         with_fixes(CHEAP, replace(DEAR, breaks=("other",))),
         replace(report, policy=lacking),
         replace(report, judgement=replace(report.judgement, of_cell=True)),
-        replace(report, causes=(*report.causes, undecided)),
         upgrade_ok(),
     ):
         assert expectation(other) == ""
+
+
+def test_what_stays_undecided_after_all_fixes_is_a_step_and_no_upgrade_is_promised() -> None:
+    report = with_fixes(CHEAP)
+    what = "not judged: the file is damaged; copy or export it again"
+    damaged = replace(
+        report.causes[0], id="damaged", status=Status.INCONCLUSIVE, models=("truncated",), evidence=(("what", what),)
+    )
+    report = replace(report, causes=(*report.causes, damaged))
+    assert steps(report, "reports/r")[1] == Step("truncated", what)
+    assert expectation(report) == "Not tested yet: with these fixes it is still INCONCLUSIVE, for truncated."
+    assert "upgradable after" not in reason_words(report)
 
 
 @pytest.mark.parametrize(
@@ -150,16 +160,9 @@ def test_a_rewritten_file_is_told_as_one_also_where_all_is_green() -> None:
     assert "a rewrite of" not in render_console(upgrade_ok(), width=100)
 
 
-def test_who_answers_for_a_model_stands_with_its_step_and_else_with_its_cause() -> None:
+def test_who_answers_for_a_model_stands_with_its_step_and_with_its_cause() -> None:
     report = with_fixes(CHEAP)
     models = tuple(replace(model, owner="ads team") for model in report.models)
     (step,) = steps(replace(report, models=models), "reports/r")
     assert step.whose == "recommender_v2, owner ads team"
-    assert "ads team" not in render_console(report, width=100)
-    undecided = replace(
-        report,
-        models=models,
-        causes=(replace(report.causes[0], status=Status.INCONCLUSIVE),),
-        judgement=replace(report.judgement, decision=Decision.INCONCLUSIVE),
-    )
-    assert "  owner     ads team\n" in render_console(undecided, width=100, verbose=True)
+    assert "  owner     ads team\n" in render_console(replace(report, models=models), width=100)

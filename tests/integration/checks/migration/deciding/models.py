@@ -252,3 +252,45 @@ class FewRows(nn.Module):
 @model("few_rows", tags=("packaged",))
 def few_rows():
     return both_ways(FewRows())
+
+
+class Recurs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.GRU(4, 5, num_layers=2, batch_first=True, bidirectional=True)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
+        every, last = self.layers(x)
+        return every[:, -1], last + lengths.sum()
+
+
+class RecursPacked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.LSTM(4, 5, num_layers=2, batch_first=True)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        every, (_, cells) = self.layers(packed)
+        padded, _ = nn.utils.rnn.pad_packed_sequence(every, batch_first=True)
+        return padded, cells[-1]
+
+
+def of_lengths(module):
+    torch.manual_seed(0)
+    return Sample(
+        module,
+        example=(torch.randn(3, 5, 4), torch.tensor([5, 2, 4])),
+        longer=(torch.randn(3, 9, 4), torch.tensor([1, 9, 3])),
+        fewer=(torch.randn(2, 7, 4), torch.tensor([7, 7])),
+    )
+
+
+@model("recurs", tags=("recurrent",))
+def recurs():
+    return of_lengths(Recurs())
+
+
+@model("recurs_packed", tags=("recurrent",))
+def recurs_packed():
+    return of_lengths(RecursPacked())

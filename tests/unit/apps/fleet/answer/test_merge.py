@@ -10,7 +10,7 @@ import pytest
 
 from harness.cli.parser import parser
 from harness.verdict.causes import causes_of
-from harness.core.fleet import Examination, Fault, PlannedOptions, Unjudged, WaveKind
+from harness.core.fleet import Examination, Fault, Unjudged, WaveKind
 from harness.core.measurement import RatioEstimate
 from harness.core.outcome import Decision, Status
 from harness.core.report import SideReport
@@ -26,7 +26,7 @@ from harness.report.documents.fleet import row_words, store_words
 from harness.project import Project, own_command
 from harness.store import codec
 from tests.unit.builders.planted_causes import hang, red, refused
-from tests.unit.builders.reports import cell_id, healthy
+from tests.unit.builders.reports import cell_id, healthy, verdict
 from tests.unit.apps.fleet.answers import FRAME, answer, artifact, plan_of, result_of, statuses
 
 
@@ -209,18 +209,15 @@ def test_an_answer_is_headed_by_the_releases_that_it_is_of(name: str | None, cal
     assert _called(side, "2.9.0+cpu") == called
 
 
-def test_the_command_of_a_cause_asks_the_interpreters_that_were_planned() -> None:
+def test_the_command_of_a_cause_asks_its_clearest_artifact_as_the_plan_does() -> None:
     planned = plan_of(artifact("a"))
-    options = PlannedOptions(overrides={}, assignments=(), environments=("old=/a/python",), libraries=("torchvision",))
-    planned = replace(planned, plan=replace(planned.plan, options=options))
     cell, facts = refused("a", "prim::is_ort")
     (cause,) = answer(planned, result_of(planned, "a", cell, facts=facts)).answer.causes
     ((label, command),) = cause.cause.commands
     assert label == "explain" and command.startswith(own_command(Path("/project")))
     words = shlex.split(command)
     parsed = parser("gate", typed=words).parse_args(words[words.index("--project") :])
-    assert (parsed.env, parsed.libraries, parsed.new) == (["old=/a/python"], ["torchvision"], planned.plan.new)
-    assert all(Path(path).is_absolute() for path in parsed.artifacts)
+    assert (parsed.action, parsed.plan, parsed.artifact) == ("explain", str(planned.folder), "a")
 
 
 def test_models_of_a_fleet_count_as_those_of_a_run() -> None:
@@ -245,3 +242,20 @@ def test_models_of_a_fleet_count_as_those_of_a_run() -> None:
     assert [cause.cause.status for cause in made.causes] == [Status.PASS]
     lines = list(csv.DictReader(io.StringIO(render_owners_csv(made))))
     assert sorted(line["status"] for line in lines) == ["PASS", "over limit", "undecided"]
+    assert {row.name: row.reason for row in made.rows} == {"a": "time per request +17 %", "b": "open", "c": ""}
+
+
+def test_a_pass_on_guesses_is_ready_with_a_warning_where_an_operator_is_known_to_answer_otherwise() -> None:
+    planned = plan_of(artifact("a"), artifact("b", program="Q"))
+    message = "aten::softshrink: the newer one keeps NaN"
+    warned = verdict(
+        "a", "alone", Status.PASS, Finding(kind="changed_operator", message=message, subject="aten::softshrink")
+    )
+    made = answer(planned, result_of(planned, "a", warned), result_of(planned, "b")).answer
+    assert [(wave.artifacts, wave.warning) for wave in made.waves] == [(("b",), ""), (("a",), "aten::softshrink")]
+    assert made.rows[0].reason == message
+    told = "ready now, but aten::softshrink may answer otherwise on real requests"
+    for text in (render_answer(made, more="m"), render_fleet_markdown(made), render_fleet_html(made)):
+        assert text.count(told) >= 1 and "guessed requests may not show it: a" in " ".join(text.split())
+    upgrades = {line["artifact"]: line["upgrade"] for line in csv.DictReader(io.StringIO(render_owners_csv(made)))}
+    assert upgrades == {"a": told, "b": "ready now"}
