@@ -195,10 +195,11 @@ def test_newest_release_keeps_sizes_open_and_the_older_one_does_not_load_what_it
     models = found(tmp_path)["models"]
     assert models["number_beyond_int32"]["walked"]  # torch's converter passes the number through int32
     assert (models["two_methods"]["outcome"], models["two_methods"]["kind"]) == ("not convertible", "several methods")
+    assert models["shape_of_argument"]["outcome"] == "not convertible"  # its caller would see another shape
     assert models["batch_of_one_first"]["example"] != "single"
     for name in (
         *("choice_of_values", "size_never_varied", "batch_of_one_first"),
-        *("number_within_int32", "number_beyond_int32"),
+        *("number_within_int32", "number_beyond_int32", "shape_in_place"),
     ):
         assert (models[name]["outcome"], models[name]["kind"]) == ("not loadable", "in 2.6.0"), name
     program = next(tmp_path.glob("probes/*/choice_of_values.pt2"))

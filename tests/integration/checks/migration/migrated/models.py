@@ -212,6 +212,33 @@ def loop_over_list():
     return Sample(Totalling(), example=parts(1, 2), other=parts(3, 4))
 
 
+class Widening(nn.Module):
+    """Changes the shape of what shares memory with its argument; the argument itself stays as it is."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows = x.detach()
+        rows.unsqueeze_(0)
+        return rows.sum(1)
+
+
+class WideningArgument(nn.Module):
+    """Changes the shape of its argument, which the caller sees."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x.unsqueeze_(0)
+        return x.sum(1)
+
+
+@model("shape_in_place", tags=("free", "beyond"))
+def shape_in_place():
+    return asked(Widening())
+
+
+@model("shape_of_argument", tags=("blocked", "beyond"))
+def shape_of_argument():
+    return asked(WideningArgument())
+
+
 class Spectrum(nn.Module):
     """Its transform is converted and answers, and 2.6.0 knows no way to compile it."""
 
