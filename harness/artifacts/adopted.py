@@ -186,7 +186,6 @@ def rewrite_report(probe: ProbeResult) -> RewriteReport:
         found=tuple(RefusedNode(**{**node, "address": tuple(node["address"])}) for node in mark.get("found", ())),
         emptied=tuple(mark.get("emptied", ())),
         done=tuple(map(_node, mark.get("nodes", ()))),
-        fixed=tuple(mark.get("fixed", ())),
     )
 
 
@@ -202,7 +201,7 @@ def rewritten_artifact(artifact: Artifact, probe: ProbeResult) -> Artifact:
     return replace(artifact, **archive_fields(Path(probe.directory) / f"{artifact.model}.pt"))
 
 
-def keep_rewritten(artifact: Artifact, folder: Path, provenance: Provenance | None = None) -> Path:
+def keep_rewritten(artifact: Artifact, folder: Path, provenance: Provenance) -> Path:
     """Copy a rewritten archive, its provenance and its requests into ``folder``; return the archive there.
 
     They lie beside it as a run looks for them: whoever judges the file by itself asks the same requests, where plain
@@ -211,8 +210,7 @@ def keep_rewritten(artifact: Artifact, folder: Path, provenance: Provenance | No
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{artifact.model}.pt"
     shutil.copyfile(artifact.path, path)
-    if provenance is not None:
-        write_provenance(path, provenance)
+    write_provenance(path, provenance)
     requests = Path(artifact.path).with_name(f"{artifact.model}{files.REQUESTS}.pt")
     if requests.is_file():
         shutil.copyfile(requests, folder / requests.name)

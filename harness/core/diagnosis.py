@@ -235,8 +235,6 @@ class RewriteReport:
         found: nodes of the operators that were asked for: in the saved archive, in the loaded one where none was saved.
         emptied: methods of submodules that nobody calls any more and that raise now.
         done: the nodes that were rewritten, without what only a run can tell of them.
-        fixed: what the rewrite of a whole program has fixed as the requests have it, in words.
-        unclear: whether the machine was too busy to tell anything.
     """
 
     fits: tuple[Edit, ...] = ()
@@ -245,8 +243,6 @@ class RewriteReport:
     found: tuple[RefusedNode, ...] = ()
     emptied: tuple[str, ...] = ()
     done: tuple[TracedNode, ...] = ()
-    fixed: tuple[str, ...] = ()
-    unclear: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -85,36 +85,6 @@ class Cost:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ConversionRewrite:
-    """One rewrite of an artifact that is not convertible, tried.
-
-    Attributes:
-        name: of the rewrite; ``what``: what it does, ``needs``: what must hold for requests that were not recorded.
-        outcome: what the rewritten archive comes to on the same way; None where it has not got that far. What holds may
-            fail when served, or be slower.
-        reason: why it does not hold, or what it comes to; empty where it is ready.
-        advice: what to do about that outcome; empty where it is ready or nothing is known.
-        fixed: what it has fixed as all requests have it: sides of branches, turns of loops, arguments.
-        archive: the rewritten one, ``program``: what was converted of it, relative to the folder of the results; both
-            only of one that holds.
-        steps: what was tried on one that holds, in order.
-        costs: of its package, where it was timed: beside the artifact as it is, not beside the rewritten archive.
-    """
-
-    name: str
-    what: str = ""
-    needs: str = ""
-    outcome: Migrated | None = None
-    reason: str = ""
-    advice: str = ""
-    fixed: tuple[str, ...] = ()
-    archive: str = ""
-    program: str = ""
-    steps: tuple[Step, ...] = ()
-    costs: tuple[Cost, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class SmallestPart:
     """The few nodes of an artifact that are not convertible by themselves, in the same way.
 
@@ -199,9 +169,6 @@ class MigratedModel(MigratedArtifact):
         walked: whether the program was made by walking the graph, in place of torch's own converter.
         steps: what was tried, in order.
         costs: of the package, where it was timed.
-        rewritten_by: the rewrite after which a program answers every request; ``rewritten_outcome``: what it comes to;
-            empty and None where there is none, or nobody asked. The artifact as it is remains not convertible.
-        rewrites: the rewrites that were tried, in order.
         part: the smallest part that is not convertible; None where nobody looked for it.
         horizon: how long it still loads; None where nothing could be read.
         owner: whose it is, as a manifest says; empty where none does.
@@ -217,9 +184,6 @@ class MigratedModel(MigratedArtifact):
     dimensions: tuple[Dimension, ...] = ()
     steps: tuple[Step, ...] = ()
     costs: tuple[Cost, ...] = ()
-    rewritten_by: str = ""
-    rewritten_outcome: Migrated | None = None
-    rewrites: tuple[ConversionRewrite, ...] = ()
     part: SmallestPart | None = None
     horizon: Horizon | None = None
     owner: str = ""

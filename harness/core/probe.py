@@ -168,8 +168,6 @@ class RewriteOrder:
         operators: what the new release refuses; where such nodes stand is told.
         fold: whether branches that are decided beforehand are left out, and the methods with ``operators`` emptied that
             nobody calls.
-        whole: name of a rewrite of the whole ``forward`` in the worker's registry, in place of ``edits`` and ``fold``;
-            ``example``: the input set that it takes where it needs one.
     """
 
     method: str = "forward"
@@ -177,8 +175,6 @@ class RewriteOrder:
     addresses: tuple[tuple[int, ...], ...] = ()
     operators: tuple[str, ...] = ()
     fold: bool = False
-    whole: str = ""
-    example: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

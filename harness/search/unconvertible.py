@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.checks.migration.conversion_rewrites import is_rewritable
 from harness.checks.migration.facts import Tried
 from harness.checks.migration.migrate import CONVERTING
-from harness.core.migration import MigratedModel, SmallestPart
+from harness.core.migration import Migrated, MigratedModel, SmallestPart
 from harness.probing.facts import Answered, Effects
 from harness.search.reduce.conversion import unconvertible_part
 from harness.search.reproduce.conversion import reproduce_conversion
+
+BEFORE_CONVERTER = ("no converter", "load_error", "hooks", "several methods", "state")
+"""Kinds of what is not convertible, whatever its nodes are."""
 
 
 def with_parts(
@@ -20,7 +22,7 @@ def with_parts(
     for attempt, model in sorted(
         zip(tried, models, strict=True), key=lambda pair: (_size(pair[1], facts), pair[1].model)
     ):
-        if is_rewritable(attempt, model):
+        if stops_in_converter(model):
             chosen.setdefault(model.kind, (attempt, model))
     if not chosen:
         return list(models)
@@ -29,6 +31,11 @@ def with_parts(
     effects.runner.release("old")
     effects.runner.release("new")
     return [replace(model, part=parts.get(model.model)) for model in models]
+
+
+def stops_in_converter(model: MigratedModel) -> bool:
+    """Whether the conversion of ``forward`` itself has failed: then a part of its nodes may fail in the same way."""
+    return model.outcome is Migrated.NOT_CONVERTIBLE and model.kind not in BEFORE_CONVERTER
 
 
 def _size(model: MigratedModel, facts: Answered) -> int:

@@ -5,20 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness.checks.migration.compilation import not_compiled
-from harness.checks.migration.conversion_rewrites import (
-    BATCH_OF_ONE,
-    BUSY,
-    LISTS,
-    ONE_BATCH,
-    SERVED_BADLY,
-    best_refusal,
-    price_words,
-    rewritten_words,
-)
 from harness.checks.migration.deprecation import line_of
 from harness.checks.migration.dimensions import differing, fixed_dimensions, sizes_of, varies
 from harness.checks.migration.facts import COMES_THROUGH, Answers, Tried
 from harness.checks.migration.obstacles import obstacle
+from harness.checks.migration.readiness import LISTS
 from harness.checks.migration.words import difference_words, failure_words, first_difference
 from harness.core.migration import (
     Dimension,
@@ -30,19 +21,24 @@ from harness.core.migration import (
 )
 from harness.core.outcome import UNCLEAR, Outcome, Status
 from harness.core.probe import ModelResult, ProbeResult
-from harness.core.text import PACKAGES, counted, first_few, joined, prose, slug
+from harness.core.text import PACKAGES, counted, first_few, prose, slug
 from harness.core.verdict import Cause
 from harness.environments.pythons import Minor
 from harness.probing.lacking import lack
 from harness.verdict.served_packages import (
     costs_of,
     failure_when_served,
+    price_words,
     serving_steps,
     slower_words,
     unclear_when_served,
 )
 from harness.worker import wire
 
+ONE_BATCH, BATCH_OF_ONE = "one batch size", "batch of 1"
+"""Kinds that are looked for before that of lists alone: a program answers every request, and no other batch."""
+BUSY = "busy"
+"""The kind of a package of which a busy machine could not tell how it is served."""
 LONGEST_REASON = 400
 MAKING = (wire.CONVERT, wire.COMPILE)
 TITLE_LIMIT = 80
@@ -485,7 +481,7 @@ def _cause(outcome: Migrated, kind: str, models: Sequence[MigratedModel]) -> Cau
     evidence = [("what", first.reason)]
     if first.source:
         evidence.append(("source", f"{first.source}{f': {prose(first.code)}' if first.code else ''}"))
-    evidence += _parts_and_rewrites(models)
+    evidence += _price_and_part(models)
     if proof := proof_of(first):
         evidence.append(("evidence", proof))
     return Cause(
@@ -496,7 +492,7 @@ def _cause(outcome: Migrated, kind: str, models: Sequence[MigratedModel]) -> Cau
         cells=tuple(model.model for model in models),
         models=tuple(model.model for model in models),
         evidence=tuple(evidence),
-        fix=rewritten_words(models) or first.advice,
+        fix=first.advice,
     )
 
 
@@ -505,13 +501,10 @@ def proof_of(model: MigratedModel) -> str:
     return next((step.evidence for step in model.steps if step.reason and step.evidence), "")
 
 
-def _parts_and_rewrites(models: Sequence[MigratedModel]) -> Iterator[tuple[str, str]]:
-    """Yield what is known beyond the outcome: what the rewrites came to and cost, and the smallest part."""
+def _price_and_part(models: Sequence[MigratedModel]) -> Iterator[tuple[str, str]]:
+    """Yield what is known beyond the outcome: the price of packages that a server fixes, and the smallest part."""
     if price := price_words(models):
         yield "price", price
-    served = next((model for model in models if model.rewritten_outcome in SERVED_BADLY), None)
-    if served is not None:
-        yield "then", f"{served.model}, rewritten: {joined(served.rewrites[-1].reason, served.rewrites[-1].advice)}"
     part = next((model.part for model in models if model.part is not None), None)
     if part is not None and part.nodes:
         source = PACKAGES.sub("", part.source)
@@ -520,11 +513,6 @@ def _parts_and_rewrites(models: Sequence[MigratedModel]) -> Iterator[tuple[str, 
         yield "smallest", f"not found: {part.note}"
     if part is not None and part.reproducer:
         yield "script", f"{part.reproducer}/reproduce.py"
-    left = [model for model in models if not model.rewritten_by]
-    if len(left) < len(models) and left:
-        yield "others", left[0].advice
-    if left and left[0].rewrites:
-        yield "no rewrite", best_refusal(left[0].rewrites)
 
 
 def counts_words(models: Sequence[MigratedArtifact]) -> str:

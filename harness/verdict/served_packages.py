@@ -1,16 +1,17 @@
 """How packages came through C++, beside each other and beside TorchScript -> findings, steps and costs. Pure."""
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 from harness.checks.latency.limits import stands, suspected
 from harness.checks.migration.facts import Served, Tried
 from harness.checks.migration.words import difference_words, failure_words
-from harness.core.measurement import LatencyMeasurement, Quantity, RatioEstimate
-from harness.core.migration import Cost, Step
+from harness.core.measurement import LatencyMeasurement, Quantity, RatioEstimate, signed_percent
+from harness.core.migration import Cost, Migrated, MigratedModel, Step
 from harness.core.outcome import UNCLEAR
-from harness.core.text import amount, counted
+from harness.core.text import amount, counted, first_few
 from harness.serving.scenarios import INITIALIZATIONS
 from harness.serving.settings.mitigations import MITIGATIONS
 
@@ -22,6 +23,8 @@ COSTS: Final[Mapping[str, str]] = {
     "request": "request",
     "peak_rss": "peak_rss",
 }
+
+NAMED = 3
 
 
 def way_words(served: Served) -> str:
@@ -114,3 +117,43 @@ def serving_steps(tried: Tried) -> Iterator[Step]:
                 reason=_failed(served),
                 evidence=served.evidence,
             )
+
+
+def warm_call(costs: Sequence[Cost]) -> Cost | None:
+    return next((cost for cost in costs if cost.quantity == "steady" and cost.ratio is not None), None)
+
+
+def price_words(models: Sequence[MigratedModel]) -> str:
+    """Return what a warm call of packages that fail when served takes beside TorchScript; empty where none was timed.
+
+    Served with what fixes them, that is their price. Of several models, those are named whose interval leaves 1 out; a
+    middle of the others would be one of noise.
+    """
+    failing = [model for model in models if model.outcome is Migrated.FAILS_SERVED]
+    timed = [(model.model, cost) for model in failing if (cost := warm_call(model.costs)) is not None]
+    if not timed:
+        return ""
+    alone = f"a warm call takes {_change(timed[0][1])} beside TorchScript"
+    price = alone if len(timed) == 1 else _price_of_several(timed)
+    return price if len(timed) == len(failing) else f"{price} ({len(timed)} of {len(failing)} were timed)"
+
+
+def _price_of_several(timed: Sequence[tuple[str, Cost]]) -> str:
+    certain = [f"{name} {_change(cost)}" for name, cost in timed if _differs(cost)]
+    if not certain:
+        return f"a warm call of none of {len(timed)} certainly differs from that of TorchScript"
+    others = len(timed) - len(certain)
+    unclear = f"; of {counted(others, 'other')} no difference is certain" if others else ""
+    return f"a warm call takes beside TorchScript: {first_few(certain, NAMED)}{unclear}"
+
+
+def _change(cost: Cost) -> str:
+    assert cost.ratio is not None
+    change = f"{signed_percent(cost.ratio)} %"
+    if cost.low is None or cost.high is None or not math.isfinite(cost.high):
+        return change
+    return f"{change} [{signed_percent(cost.low)}, {signed_percent(cost.high)}]"
+
+
+def _differs(cost: Cost) -> bool:
+    return cost.low is not None and cost.high is not None and not cost.low <= 1 <= cost.high

@@ -114,7 +114,6 @@ PURE_MODULES = (
     "checks.compiling.diagnostics",
     "checks.linking.demangled",
     "checks.migration.compilation",
-    "checks.migration.conversion_rewrites",
     "checks.migration.deprecation",
     "checks.migration.dimensions",
     "checks.migration.facts",

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 HELP = CommandHelp(
     "migrate",
     "assess which artifacts can leave TorchScript; changes nothing",
-    "Assess which artifacts can leave TorchScript; your files stay as they are. Each is converted by torch's own "
-    "converter, or by walking its graph under torch.export where that gives up, saved as .pt2, loaded, and asked every "
-    "request that it has; what it answers is compared with what TorchScript answers in the old release. What is known "
-    "already is not run again.",
+    "Assess which artifacts can leave TorchScript; your files stay as they are. Each is converted by walking "
+    "its graph under torch.export, or by torch's own converter where that comes further, saved as .pt2, loaded, and "
+    "asked every request that it has; what it answers is compared with what TorchScript answers in the old release. "
+    "What is known already is not run again.",
     (
         ("models/ --new 2.15.0", "your files"),
         ("models/ --manifest fleet.toml", "and whose they are"),
         ("--new 2.15.0 --releases 2.6.0", "and whether that release loads what 2.15.0 writes"),
-        ("--new 2.15.0 --rewrite", "try and verify rewrites of what is not convertible"),
+        ("--new 2.15.0 --converter torch --explain", "find the smallest part that is not convertible"),
         ("--new 2.15.0 -k dlrm --package", "compile packages of AOTInductor as well, a minute for each"),
     ),
     "0 every artifact is ready, 1 one is not, 4 one was not decided, or there is none",
@@ -55,15 +55,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--package", action="store_true", help="compile each with AOTInductor too: minutes")
     command.add_argument(
-        "--rewrite",
-        action="store_true",
-        help="try rewrites on what is not convertible, and verify them; their price needs --package",
-    )
-    command.add_argument(
         "--explain",
         dest="parts",
         action="store_true",
-        help="find the smallest part that is not convertible, for one model of each cause, with a reproducer",
+        help="with --converter torch, find the smallest part that is not convertible, for one model of each cause",
     )
     command.add_argument("--fresh", action="store_true", help="ask again what earlier runs with the same --out found")
     add_format(command, MIGRATION.names)
@@ -73,15 +68,17 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.apps.migration.migrate import migrate
+    from harness.core.errors import ConfigError
     from harness.report.formats import MIGRATION
 
+    if parsed.parts and parsed.converter != "torch":
+        raise ConfigError("--explain finds the smallest part for torch's own converter", "add --converter torch")
     migration, folder = migrate(
         project,
         parsed.loaders,
         package=parsed.package,
         walk=parsed.converter == "both",
         fresh=parsed.fresh,
-        rewrite=parsed.rewrite,
         explain=parsed.parts,
         manifest=parsed.manifest,
     )

@@ -11,7 +11,6 @@ from harness.artifacts.archive.code import CodeMemory
 from harness.artifacts.imported_source import ImportedSource
 from harness.artifacts.owners import FleetManifest, load_fleet_manifest
 from harness.checks.hang import watchdog
-from harness.checks.migration.conversion_rewrites import NOT_REWRITTEN
 from harness.checks.migration.deprecation import release_facts
 from harness.checks.migration.facts import Loader, Tried
 from harness.checks.migration.known_races import race_notes
@@ -41,7 +40,6 @@ from harness.probing.provision import build_environments, opened
 from harness.project import Project, shown_path
 from harness.report.formats import MIGRATION, Shown
 from harness.search.release import Release, Row, ask_releases, make_row, release_keys
-from harness.search.rewrite.conversion import try_rewrites
 from harness.search.unconvertible import with_parts
 from harness.store.run_folder import RunDir
 from harness.verdict.horizon import horizon
@@ -56,7 +54,6 @@ def migrate(
     package: bool = False,
     walk: bool = True,
     fresh: bool = False,
-    rewrite: bool = False,
     explain: bool = False,
     manifest: str | None = None,
 ) -> tuple[Migration, str]:
@@ -93,7 +90,6 @@ def migrate(
                 package=package,
                 walk=walk,
                 fresh=fresh,
-                rewrite=rewrite,
                 explain=explain,
                 said=owners,
             )
@@ -125,7 +121,6 @@ class _Asked:
     package: bool
     walk: bool
     fresh: bool
-    rewrite: bool
     explain: bool
     said: FleetManifest
 
@@ -165,11 +160,9 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
             answered, ways, effects, package=asked.package, in_cpp=not no_cpp, standing=standing if asked.walk else None
         )
         models = list(map(judge, tried))
-        both = _in_both(answered, by_name[asked.old], by_name[loaders[0]])
         if asked.explain:
+            both = _in_both(answered, by_name[asked.old], by_name[loaders[0]])
             models = with_parts(tried, models, both, effects)
-        if asked.rewrite:
-            models = try_rewrites(tried, models, both, ways, effects, package=asked.package, in_cpp=not no_cpp)
         progress.stage("read what was written", len(tried))
         owners, idle = _owners(plan.models, asked.said)
         models = [
@@ -205,7 +198,7 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
                 *([f"packages were not loaded, served or timed in C++: {no_cpp}"] if asked.package and no_cpp else []),
                 *_unshown_changes(models, answered, by_name[asked.old], by_name[loaders[0]]),
                 *_unshown_ways(tried, models),
-                *_races(tried, models, by_name[loaders[0]]),
+                *_races(tried, by_name[loaders[0]]),
                 *plan.notes,
                 *guess_notes({name: export.artifact for name, export in answered.exports.items()}),
                 *notes,
@@ -217,13 +210,9 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
 
 
 def _with_next(cause: Cause, models: Sequence[MigratedModel], asked: _Asked, project: Project) -> Cause:
-    """Return a cause with the command that says more of its models: ``compat``, or rewrites that nobody tried."""
-    inside = [model for model in models if model.model in cause.models]
-    if any(model.kind in OF_COMPAT for model in inside):
+    """Return a cause with the ``compat`` that says more of its models, where one does."""
+    if any(model.kind in OF_COMPAT for model in models if model.model in cause.models):
         return replace(cause, commands=(("next", _command("compat", asked, project, "--explain")),))
-    may_be_rewritten = cause.kind == Migrated.NOT_CONVERTIBLE.value and inside[0].kind not in NOT_REWRITTEN
-    if may_be_rewritten and not asked.rewrite:
-        return replace(cause, commands=(("next", _command("migrate", asked, project, "--rewrite")),))
     return cause
 
 
@@ -262,9 +251,8 @@ def _unshown_ways(tried: Sequence[Tried], models: Sequence[MigratedModel]) -> It
             yield f"{model.model}: no request takes the other way of {first_few(sorted(places), 3)}: it is not compared"
 
 
-def _races(tried: Sequence[Tried], models: Sequence[MigratedModel], made_by: Release) -> Iterator[str]:
-    rewritten = (step for model in models for attempt in model.rewrites for step in attempt.steps)
-    if any(item.compiled is not None for item in tried) or any(step.name == "package" for step in rewritten):
+def _races(tried: Sequence[Tried], made_by: Release) -> Iterator[str]:
+    if any(item.compiled is not None for item in tried):
         seen_to_fix = {name for item in tried for way in item.served for name in way.mitigation}
         yield from race_notes(made_by.name, made_by.fingerprint.torch, seen_to_fix)
 
@@ -278,7 +266,7 @@ def _row(plan: Plan, old: Release, releases: Sequence[Release], effects: Effects
 
 
 def _in_both(answered: Answered, old: Release, new: Release) -> Answered:
-    """Return the facts for what asks two sides, ``old`` and ``new``: rewrites and searches."""
+    """Return the facts for what asks two sides, ``old`` and ``new``: searches."""
     sides = {"old": old.fingerprint, "new": new.fingerprint}
     return replace(answered, fingerprints={**answered.fingerprints, **sides})
 

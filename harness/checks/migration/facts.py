@@ -26,14 +26,6 @@ class Loader:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RewrittenArchives:
-    """Archives by model that are converted in place of their artifacts, each the work of ``rewrite``."""
-
-    rewrite: str
-    archives: Mapping[str, Artifact]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Answers:
     """A program or package in one release.
 

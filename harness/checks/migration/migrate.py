@@ -10,8 +10,8 @@ from harness.artifacts.tensors.decode import DecodeError
 from harness.artifacts.tensors.recorded import read_inputs
 from harness.checks.migration.answers import ask, in_torchscript
 from harness.checks.migration.dimensions import batches, best_example, held, larger, sizes_of
-from harness.checks.migration.facts import COMES_THROUGH, Answers, Loader, RewrittenArchives, Tried
-from harness.checks.migration.serving import LABEL, Serving
+from harness.checks.migration.facts import COMES_THROUGH, Answers, Loader, Tried
+from harness.checks.migration.serving import Serving
 from harness.checks.outputs.findings import differs
 from harness.core.models import Artifact, ArtifactKind
 from harness.core.outcome import UNCLEAR, Outcome
@@ -36,24 +36,20 @@ def try_all(
     *,
     package: bool,
     in_cpp: bool = False,
-    rewritten: RewrittenArchives | None = None,
     standing: Standing | None = None,
 ) -> list[Tried]:
     """Return what was tried on each model of ``facts``, in order; each release ends its processes.
 
     Args:
         standing: how far a model has come by walking its graph; below ``COMES_THROUGH`` torch's own converter is asked
-            too, and what comes further goes on. By default nothing is walked: what rewrites make is for the converter.
+            too, and what comes further goes on. By default nothing is walked.
         facts: with the golden outputs, and the artifacts that people serve: answers and times are beside those.
         in_cpp: whether these are loaded, served and timed in C++ too: the first release has its worker.
-        rewritten: what is converted in place of the artifacts, and then the only models that are tried; by default
-            they themselves are converted.
     """
-    way = _Way(facts, loaders, effects, rewritten)
-    exports = [export for name, export in facts.exports.items() if rewritten is None or name in rewritten.archives]
+    way = _Way(facts, loaders, effects)
     effects.runner.preload(loaders[0].side, (CONVERTING, RUNNING))
     walks = standing is not None
-    begun = [_begun(export, facts, loaders[0]) for export in exports]
+    begun = [_begun(export, facts, loaders[0]) for export in facts.exports.values()]
     tried = way.each("walk the graph" if walks else "convert", partial(way.convert, walk=walks), begun)
     for loader in loaders:
         if loader is not loaders[0]:
@@ -101,7 +97,6 @@ class _Way:
     facts: Answered
     loaders: Sequence[Loader]
     effects: Effects
-    rewritten: RewrittenArchives | None = None
 
     def each(
         self, verb: str, step: Callable[[Tried], Tried], tried: Sequence[Tried], loader: Loader | None = None
@@ -115,13 +110,10 @@ class _Way:
 
         return pool.each(done, tried, jobs=self.facts.plan.settings.jobs)
 
-    def archive(self, model: str) -> Artifact:
-        return self.facts.artifact(model) if self.rewritten is None else self.rewritten.archives[model]
-
     def convert(self, tried: Tried, *, walk: bool = False) -> Tried:
         if tried.stopped[0] or not tried.requests or tried.reset is not None:
             return tried
-        archive, side = self.archive(tried.model), self.loaders[0].side
+        archive, side = self.facts.artifact(tried.model), self.loaders[0].side
         sets = [tried.example, *(name for name in tried.requests if name != tried.example)]
         probe = self.effects.runner(self.facts.requests.convert(side, archive, sets, walk=walk))
         made = self.made(tried, probe, ArtifactKind.PROGRAM)
@@ -193,8 +185,7 @@ class _Way:
             for model in tried
             if model.compiled is not None and model.in_cpp is not None and answers_well(model.in_cpp)
         }
-        label = LABEL if self.rewritten is None else f"{LABEL} rewritten by {self.rewritten.rewrite}"
-        serving = Serving(packages, self.facts, self.effects, self.loaders[0].side, label)
+        serving = Serving(packages, self.facts, self.effects, self.loaders[0].side)
         return serving.timed(serving.served(tried))
 
     def made(self, tried: Tried, probe: ProbeResult, kind: ArtifactKind) -> Artifact | None:
@@ -205,9 +196,8 @@ class _Way:
             return None
         with path.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        return replace(
-            self.archive(tried.model), path=str(path), kind=kind, digest=digest, size_bytes=path.stat().st_size
-        )
+        size = path.stat().st_size
+        return replace(self.facts.artifact(tried.model), path=str(path), kind=kind, digest=digest, size_bytes=size)
 
 
 def answers_well(answers: Answers) -> bool:

@@ -3,15 +3,17 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from harness.checks.migration.conversion_rewrites import LISTS
 from harness.core.fleet import NO_OWNER, FleetArtifact
 from harness.core.migration import Migrated, MigratedModel, Migration, Unlocked
+
+LISTS = "tuple becomes list"
+"""The kind of obstacle that is looked for only where there is no other."""
 
 
 def unlocked(migration: Migration) -> tuple[Unlocked, ...]:
     """Return what each piece of advice takes away, that for the most artifacts first; without advice none.
 
-    Causes with the same advice count together: one rewrite is for all. An artifact stops at its first obstacle, so
+    Causes with the same advice count together: one change is for all. An artifact stops at its first obstacle, so
     what stops it next is not known, unless that first one is looked at after all others.
     """
     causes = {name: cause.id for cause in migration.causes for name in cause.models}

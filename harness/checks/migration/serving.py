@@ -33,6 +33,7 @@ WAYS = (
     ("shared", True),
     ("while_serving", False),
 )
+# What the progress calls them; rounds of the benchmark are kept under it.
 LABEL = "packages"
 # A race shows in some rounds alone (docs/guide/migrate.md, "Packages, served").
 ROUNDS = 5
@@ -84,15 +85,13 @@ def take_worker(building: Background[NativeBuild], effects: Effects, side: str) 
 class Serving:
     """Packages in one release.
 
-    ``packages``: by model, of those that answer well in C++; ``label``: what the progress calls them; rounds of the
-    benchmark are kept under it.
+    ``packages``: by model, of those that answer well in C++.
     """
 
     packages: Mapping[str, Artifact]
     facts: Answered
     effects: Effects
     side: str
-    label: str = LABEL
 
     def served(self, tried: Sequence[Tried]) -> list[Tried]:
         """Return every model with how its package came through each way of serving, its server group beside it."""
@@ -107,7 +106,7 @@ class Serving:
         work = [(way, group) for way in WAYS for group in groups]
         if not work:
             return list(tried)
-        self.effects.progress.stage(f"{self.label} served by {threads_of(facts)} threads in C++", len(work))
+        self.effects.progress.stage(f"{LABEL} served by {threads_of(facts)} threads in C++", len(work))
 
         def serve(item: tuple[tuple[str, bool], str]) -> Mapping[str, Served]:
             (scenario, widely), group = item
@@ -186,7 +185,7 @@ class Serving:
         try:
             time = time_for(contestants, self.facts, self.effects)
         except ConfigError as error:
-            self.effects.progress.note(f"{self.label} were not timed: {error.message}")
+            self.effects.progress.note(f"{LABEL} were not timed: {error.message}")
             return list(tried)
         measurements = contest(
             contestants,
@@ -194,7 +193,7 @@ class Serving:
             self.effects,
             profile=self.facts.plan.settings.profile,
             arms=dict.fromkeys((OLD, NEW, CONTROL), self.side),
-            label=self.label,
+            label=LABEL,
             runtime="libtorch",
             time=time,
         )

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.checks.migration.conversion_rewrites import warm_call
 from harness.checks.migration.deprecation import ON_LOAD
 from harness.checks.migration.readiness import by_owner, has_owners, owned, unlocked
 from harness.core.errors import ExitCode
@@ -36,6 +35,7 @@ from harness.report.documents.fleet import owners_words
 from harness.report.words.phrases import exit_words, path_in_run, seconds, size
 from harness.verdict.exit_codes import exit_code
 from harness.verdict.migration import WORST_FIRST, counts_words
+from harness.verdict.served_packages import warm_call
 
 LOADING_WORDS = {Prediction.LOADS: "loads in", Prediction.FAILS: "not in", Prediction.UNKNOWN: "unknown in"}
 TONES = dict.fromkeys(Migrated, BAD) | {Migrated.READY: GOOD, Migrated.UNDECIDED: OPEN}
@@ -105,15 +105,7 @@ def _head(migration: Migration, directory: str) -> Iterator[Fact]:
     if len(migration.loaders) > 1:
         yield Fact("loaded in", ", ".join(_named(name, migration) for name in migration.loaders))
     yield from (Fact("note", note, placed(USUAL, at) if at < 3 else DETAIL) for at, note in enumerate(migration.notes))
-    rewritten = [model for model in migration.models if model.rewritten_by]
-    if any(model.rewrites for model in migration.models):
-        words = (
-            f"{len(rewritten)} of {counted(migration.counts.get(Migrated.NOT_CONVERTIBLE, 0), 'model')} not convertible"
-        )
-        ready = sum(model.rewritten_outcome is Migrated.READY for model in rewritten)
-        yield Fact("rewritten", f"{words}; {ready} {'becomes' if ready == 1 else 'become'} ready")
     programs = [model.program for model in migration.models if model.outcome is Migrated.READY]
-    programs += [model.rewrites[-1].program for model in rewritten]
     for at, program in enumerate(filter(None, programs)):
         place = placed(USUAL, at) if at < NAMED else DETAIL
         yield Fact("program", path_in_run(directory or ".", program), place, "path")
@@ -275,7 +267,7 @@ def _artifacts(migration: Migration) -> Part:
                 model.kind,
                 horizon_words(model.horizon),
                 *_steps(model, migration),
-                Cell(f"{model.outcome.value}{', rewritten' if model.rewritten_by else ''}", tone=TONES[model.outcome]),
+                Cell(model.outcome.value, tone=TONES[model.outcome]),
             ),
             importance=placed(FIRST + 40, at, 6) if at < 8 else DETAIL,
             owners=(model.owner or NO_OWNER,) if has_owners(migration) else (),

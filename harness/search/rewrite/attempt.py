@@ -4,7 +4,7 @@ from harness.artifacts.adopted import rewrite_report, rewritten_artifact
 from harness.checks.outputs.compare import compare_alone
 from harness.core.diagnosis import RewriteReport
 from harness.core.models import Artifact
-from harness.core.outcome import UNCLEAR, Outcome, Status
+from harness.core.outcome import Outcome, Status
 from harness.core.plan import Cell
 from harness.core.probe import ProbeResult, RewriteOrder
 from harness.core.verdict import CellVerdict
@@ -21,12 +21,12 @@ def ask(
     probe = effects.runner(facts.requests.rewrite(artifact, order, floor_deadline(facts.plan.settings.deadlines)))
     (result,) = probe.models
     if result.outcome is not Outcome.COMPLETED:
-        return RewriteReport(unclear=bool(probe.outcomes & UNCLEAR)), None, why_not_made(probe)
+        return RewriteReport(), None, why_not_made(probe)
     report = rewrite_report(probe)
-    if report.refused and (order.edits or order.whole):
+    if report.refused and order.edits:
         first = report.refused[0]
         return report, None, f"{first.rule} does not fit: {first.why}"
-    if not order.edits and not order.fold and not order.whole:
+    if not order.edits and not order.fold:
         return report, None, ""
     try:
         return report, rewritten_artifact(artifact, probe), ""

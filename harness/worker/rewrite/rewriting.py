@@ -1,9 +1,8 @@
 """Verb ``rewrite``: write some nodes of a method in other operators, and save the artifact so.
 
-The order's ``edits`` are rules with addresses in the inlined graph of ``method``; ``fold`` prunes what is not reached;
-``whole`` names a rewrite of all of ``forward``, which sees every request. The mark ``rewritten`` tells what was done,
-or why a rule has refused: then nothing is saved. Without any of these, it tells which rules fit the nodes at
-``addresses``. It always tells where nodes of ``operators`` stand.
+The order's ``edits`` are rules with addresses in the inlined graph of ``method``; ``fold`` prunes what is not reached.
+The mark ``rewritten`` tells what was done, or why a rule has refused: then nothing is saved. Without either, it tells
+which rules fit the nodes at ``addresses``. It always tells where nodes of ``operators`` stand.
 """
 
 import json
@@ -16,7 +15,7 @@ from gate_worker import settings, wire
 from gate_worker.graph import node_facts, node_replacement
 from gate_worker.requests import files
 from gate_worker.requests.values import BadInputs
-from gate_worker.rewrite import execution, images, layers, matrix_products, pruning, removed_operators, whole
+from gate_worker.rewrite import execution, images, layers, matrix_products, pruning, removed_operators
 from gate_worker.rewrite.rules import RULES, first_line
 from gate_worker.values import trees
 
@@ -33,10 +32,7 @@ def rewrite(request, run_dir, log):
     with log.phase(wire.LOAD, model=name):
         module = torch.jit.load(path, map_location=request["device"])
     with log.phase(wire.SAVE, model=name):
-        if order["whole"]:
-            requests = requests_of(artifact, request["device"])
-            module, done = whole.rewritten(module, order["whole"], requests, order["example"])
-        elif order["edits"] or order["fold"]:
+        if order["edits"] or order["fold"]:
             done = rewritten(module, order)
         else:
             done = offered(module, order)
@@ -51,13 +47,6 @@ def rewrite(request, run_dir, log):
                 done["found"] = pruning.places_of(torch.jit.load(patched), order["operators"])
         log.mark("rewritten", done)
     log.emit("ready", model=name, thread=0)
-
-
-def requests_of(artifact, device):
-    """Return name -> arguments of the requests to ``forward``."""
-    reader = trees.TensorReader(artifact["inputs_dir"], device)
-    entries = reader.index(artifact["inputs_dir"])
-    return {entry["set"]: reader.value(entry["tree"]) for entry in entries if entry["method"] == "forward"}
 
 
 def save_requests(artifact, path):
@@ -114,7 +103,7 @@ def tried(graph, rule, address):
 
 def rewritten(module, order):
     """Rewrite the module in place; return what was done, and why not where a rule has refused."""
-    done = {"nodes": [], "emptied": [], "refused": [], "fixed": []}
+    done = {"nodes": [], "emptied": [], "refused": []}
     if order["fold"]:
         done["emptied"] = pruning.fold(module, order["operators"])
     if not order["edits"]:
@@ -148,8 +137,6 @@ def provenance(order, done, artifact, before):
     kept as text.
     """
     rules = {name: RULES[name].words for name, _ in order["edits"]}
-    if order["whole"]:
-        rules[order["whole"]] = whole.WHOLE[order["whole"]].words
     note = {
         "made_by": "torchscript gate: rewrite",
         "torch": torch.__version__,
@@ -158,7 +145,6 @@ def provenance(order, done, artifact, before):
         "method": order["method"],
         "rules": rules,
         "nodes": done["nodes"],
-        "fixed": done["fixed"],
         "emptied": done["emptied"],
         "before": earlier_note(before) if before else None,
     }

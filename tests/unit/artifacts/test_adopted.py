@@ -355,5 +355,5 @@ def test_a_patched_archive_is_kept_with_its_provenance(tmp_path: Path) -> None:
     )
     assert requests_beside(str(path)) == ""  # plain data could not hold them
     (made / "m.inputs.pt").write_bytes(b"requests")
-    again = keep_rewritten(artifact, tmp_path / "run" / "fence-1")
+    again = keep_rewritten(artifact, tmp_path / "run" / "fence-1", provenance)
     assert Path(requests_beside(str(again))).read_bytes() == b"requests"

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from harness.core.migration import (
-    ConversionRewrite,
     Cost,
     Dimension,
     Horizon,
@@ -53,50 +52,26 @@ def blocked(name: str = "tagger", text: str = "ValueError: two shapes") -> Migra
     )
 
 
-def rewritten(name: str = "tagger", *, lists: bool = False) -> MigratedModel:
-    """Return a model that stops at a node, and that the second rewrite fixes; ``lists``: with lists for tuples."""
-    outcome = Migrated.DIFFERS if lists else Migrated.READY
-    return replace(
-        blocked(name),
-        rewritten_by="as-requested",
-        rewritten_outcome=outcome,
-        rewrites=(
-            ConversionRewrite(name="freeze", outcome=Migrated.NOT_CONVERTIBLE, reason="prim::If: two shapes"),
-            ConversionRewrite(
-                name="as-requested",
-                outcome=outcome,
-                fixed=("the true side of the branch at models/tagger.py:12",),
-                archive="fixes/tagger/tagger.pt",
-                program="probes/e5004cd3/tagger.pt2",
-            ),
-        ),
+def priced(name: str = "tagger", ratio: float | None = None, half: float = 0.05) -> MigratedModel:
+    """Return a model that fails when served, with a mutex as its fix; timed where ``ratio`` says a warm call takes."""
+    model = replace(
+        ready(name),
+        outcome=Migrated.FAILS_SERVED,
+        kind="without serialized loading",
+        reason="same file N times: crash in load signal SIGABRT in 2 of 5 rounds",
+        advice="verified: serialized loading (a mutex around loading)",
     )
+    if ratio is None:
+        return model
+    ends = {"low": ratio - half, "high": ratio + half}
+    steady = Cost(quantity="steady", unit="s", torchscript=1e-3, package=ratio * 1e-3, ratio=ratio, **ends)
+    return replace(model, costs=(steady, Cost(quantity="peak_rss", unit="bytes", torchscript=9e7, package=8e7)))
 
 
-def priced(name: str = "tagger", ratio: float | None = None, outcome: Migrated = Migrated.READY) -> MigratedModel:
-    """Return a rewritten model whose package was served, and timed where ``ratio`` says what a warm call takes."""
-    model = rewritten(name)
-    *refused, fix = model.rewrites
-    if outcome is Migrated.FAILS_SERVED:
-        reason = "same file N times: crash in load signal SIGABRT in 2 of 5 rounds"
-        fix = replace(fix, reason=reason, advice="verified: serialized loading (a mutex around loading)")
-    if ratio is not None:
-        low, high = ratio - 0.05, ratio + 0.05
-        steady = Cost(
-            quantity="steady", unit="s", torchscript=1e-3, package=ratio * 1e-3, ratio=ratio, low=low, high=high
-        )
-        fix = replace(fix, costs=(steady, Cost(quantity="peak_rss", unit="bytes", torchscript=9e7, package=8e7)))
-    return replace(model, rewritten_outcome=outcome, rewrites=(*refused, replace(fix, outcome=outcome)))
-
-
-def unmitigated(name: str = "router") -> MigratedModel:
-    """Return a model that stops at the same node, and that no rewrite fixes; its smallest part is known."""
+def taken_apart(name: str = "router") -> MigratedModel:
+    """Return a model that stops at the same node, and whose smallest part is known."""
     return replace(
         blocked(name),
-        rewrites=(
-            ConversionRewrite(name="as-requested", outcome=Migrated.NOT_CONVERTIBLE, reason="prim::If: two shapes"),
-            ConversionRewrite(name="retrace", reason="TorchScript answers otherwise with it: other call 0 output"),
-        ),
         part=SmallestPart(
             nodes=("prim::If",),
             source="models/tagger.py:12",
@@ -184,11 +159,9 @@ def migration(*models: MigratedModel, notes: tuple[str, ...] = (), packaged: boo
 
 
 MIXED = migration(ready(), blocked(), FIXED, LOST, UNASKED)
-WITH_REWRITES = migration(ready(), rewritten(), rewritten("tagger_b"), unmitigated())
 PRICED = migration(
     ready(),
     *(priced(name, ratio) for name, ratio in (("tagger", 0.88), ("tagger_b", 1.012), ("tagger_c", None))),
-    priced("tagger_d", outcome=Migrated.FAILS_SERVED),
     packaged=True,
 )
 

@@ -1,5 +1,6 @@
 """How packages come through C++ beside others: what fails, what mitigates it for all, what cannot be told, what it costs."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,14 @@ from harness.core.probe import Failure, ModelResult
 from harness.checks.migration.facts import Served, Tried
 from harness.verdict.migration import causes_of, judge
 from harness.checks.migration.serving import FIRST_CALLS, LOADS, mitigations_of
-from harness.verdict.served_packages import costs_of, failure_when_served, serving_steps, unclear_when_served
+from harness.verdict.served_packages import (
+    costs_of,
+    failure_when_served,
+    price_words,
+    serving_steps,
+    unclear_when_served,
+)
+from tests.unit.builders.migrations import blocked, priced
 from tests.unit.verdict.test_migration import READY, answers, probe, result
 
 PACKAGED = replace(READY, package=probe(result(), packaged={"bytes": 5}), packaged=answers(), in_cpp=answers())
@@ -144,3 +152,28 @@ def test_costs_hold_the_steady_call_with_its_interval_and_what_has_none_without(
     assert (steady.quantity, steady.torchscript, steady.low, steady.high) == ("steady", 1e-3, 0.5, 0.7)
     assert (load.quantity, load.package, load.ratio) == ("load", 1e-3, None)
     assert costs_of(None) == ()
+
+
+def test_price_is_that_of_a_warm_call_and_of_several_those_are_named_that_certainly_differ() -> None:
+    cheap, dear, like = priced("a", 0.88), priced("b", 1.3), priced("c", 1.01)
+    assert price_words([cheap]) == "a warm call takes -12.0 % [-17.0, -7.0] beside TorchScript"
+    both = "a warm call takes beside TorchScript: b +30.0 % [+25.0, +35.0], a -12.0 % [-17.0, -7.0]"
+    assert price_words([dear, cheap]) == both
+    assert price_words([dear, like, cheap]) == f"{both}; of 1 other no difference is certain"
+    assert price_words([dear, cheap, priced("d")]) == f"{both} (2 of 3 were timed)"
+    assert price_words([replace(cheap, outcome=Migrated.SLOWER)]) == ""  # its reason says it
+
+
+def test_of_several_prices_that_may_be_noise_none_is_told() -> None:
+    told = "a warm call of none of 2 certainly differs from that of TorchScript"
+    assert price_words([priced("a", 0.835, half=0.3), priced("b", 1.02)]) == told
+
+
+def test_without_times_there_is_no_price_and_without_an_interval_none_is_told() -> None:
+    assert price_words([priced(), blocked()]) == ""
+    assert price_words([priced(ratio=1.2, half=math.inf)]) == "a warm call takes +20.0 % beside TorchScript"
+
+
+def test_a_cause_tells_the_price_of_its_fix() -> None:
+    (cause,) = causes_of([priced("a", 1.01), priced("b", 0.9)])
+    assert dict(cause.evidence)["price"].startswith("a warm call takes beside TorchScript: b -10.0 %")

@@ -62,27 +62,6 @@ def test_packages_answer_in_both_languages_and_are_served_in_every_way(results: 
     assert list(default_environment_root().glob("native/compiler-checks-*/*/*.so"))
 
 
-def test_what_is_fixed_is_served_and_its_price_is_beside_the_archive_that_people_serve(results: Path) -> None:
-    models, said = migrated(results, "--rewrite", models="branch_on_constant")
-    model = models["branch_on_constant"]
-    (fix,) = model["rewrites"]
-    assert (model["outcome"], model["rewritten_by"], model["rewritten_outcome"]) == (
-        "not convertible",
-        "freeze",
-        fix["outcome"],
-    )
-    steps = {step["name"]: step for step in fix["steps"]}
-    assert steps["run package"]["outcome"] == steps["run package in C++"]["outcome"] == "completed"
-    assert WAYS <= set(steps)
-    assert model["costs"] == []
-    if fix["outcome"] == "fails when served":
-        assert "serialized loading" in fix["advice"], fix
-    costs = {cost["quantity"]: cost for cost in fix["costs"]}
-    assert fix["outcome"] in ("ready", "slower", "fails when served")
-    assert costs["steady"]["torchscript"] > 0 < costs["steady"]["package"]
-    assert "price rewritten, a warm call takes" in " ".join(said.split())
-
-
 @pytest.mark.parametrize("kind", ["planted", "healthy"])
 def test_deadlock_of_two_loaders_is_named_with_what_fixes_it(results: Path, tmp_path: Path, kind: str) -> None:
     built = build_library(HERE / "planted" / "two_loaders.cpp", tmp_path)

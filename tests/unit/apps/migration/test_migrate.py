@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from harness.cli import main
 from harness.cli.parser import parser
 from harness.core.migration import Migrated, MigratedModel, Migration
 from harness.core.models import GivenArtifact, ModelDeclaration
@@ -135,3 +136,11 @@ def test_what_is_ready_comes_with_the_lines_that_load_it() -> None:
     told = console(packaged)
     assert 'AOTIModelPackageLoader loader("' in told and "probes/1/ranker.package.pt2" in told
     assert "torch.export.load" not in console(migration(blocked()))
+
+
+def test_explain_is_for_the_converter_of_torch_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["migrate", "--explain"]) == 2
+    error = capsys.readouterr().err
+    assert error.splitlines() == [
+        "error: --explain finds the smallest part for torch's own converter; add --converter torch"
+    ]

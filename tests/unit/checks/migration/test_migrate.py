@@ -17,7 +17,7 @@ from harness.serving.scenarios import reordered
 from harness.serving.settings.mitigations import orders
 from harness.checks.startup.launch import REPEATS_OF_A_ROUND
 from harness.checks.migration import migrate, serving
-from harness.checks.migration.facts import Loader, RewrittenArchives
+from harness.checks.migration.facts import Loader
 from harness.checks.migration.migrate import ENDINGS, try_all
 from tests.unit.builders.stages import Runner, artifact, effects, facts_of, probed, result
 from tests.unit.verdict.test_migration import request
@@ -60,11 +60,9 @@ def writing(folder: Path) -> Runner:
     return Runner(answer)
 
 
-def test_what_was_rewritten_is_converted_and_timed_beside_what_people_serve(tmp_path: Path, contests: Contests) -> None:
-    runner, facts = writing(tmp_path), facts_of("m", "n")
-    rewritten = RewrittenArchives(rewrite="freeze", archives={"m": replace(facts.artifact("m"), path="/fixes/m.pt")})
-    (found,) = try_all(facts, HERE, effects(runner), package=True, in_cpp=True, rewritten=rewritten)
-    assert [asked.runs[0].artifact.path for asked in runner.asked if asked.verb == "convert"] == ["/fixes/m.pt"]
+def test_a_package_is_served_and_timed_beside_the_artifact(tmp_path: Path, contests: Contests) -> None:
+    runner = writing(tmp_path)
+    (found,) = try_all(facts_of("m"), HERE, effects(runner), package=True, in_cpp=True)
     (timed,) = contests.asked.values()
     (old, new), ending = timed["m"], ENDINGS[ArtifactKind.PACKAGE]
     assert (old.path, new.path) == ("/a/m.pt", str(tmp_path / f"m{ending}"))
@@ -94,9 +92,9 @@ def test_what_a_release_has_no_choice_of_does_not_keep_a_package_from_being_time
     assert found.timed is not None
 
 
-@pytest.mark.parametrize("rewritten", [True, False])
+@pytest.mark.parametrize("fixed", [True, False])
 def test_a_package_that_a_race_of_loads_fails_is_timed_where_a_mutex_fixes_that(
-    tmp_path: Path, contests: Contests, rewritten: bool
+    tmp_path: Path, contests: Contests, fixed: bool
 ) -> None:
     well = writing(tmp_path)
 
@@ -104,13 +102,13 @@ def test_a_package_that_a_race_of_loads_fails_is_timed_where_a_mutex_fixes_that(
         script = asked.script
         if asked.runtime == "python" or script is None or len(script.threads) == 1:
             return well(asked)
-        if rewritten and reordered(script, orders([serving.LOADS])) == script:
+        if fixed and reordered(script, orders([serving.LOADS])) == script:
             return well(asked)
         crashed = [result(run.artifact.model, Outcome.CRASH, phase="load") for run in asked.runs]
         return probed(*crashed, directory=str(tmp_path))
 
     found = try_all(facts_of("m", "n"), HERE, effects(Runner(answer)), package=True, in_cpp=True)
-    assert [one.timed is not None for one in found] == [rewritten, rewritten]
+    assert [one.timed is not None for one in found] == [fixed, fixed]
     assert any(way.result.outcome is Outcome.CRASH for way in found[0].served)
 
 
@@ -149,11 +147,3 @@ def test_too_little_time_for_the_benchmark_loses_nothing_of_what_was_compiled(
     (found,) = try_all(facts_of("m"), HERE, around, package=True, in_cpp=True)
     assert (found.timed, contests.asked) == (None, {})
     assert notes == ["packages were not timed: latency.total_s of 1 s is too little"]
-
-
-def test_rounds_of_each_rewrite_are_kept_apart(tmp_path: Path, contests: Contests) -> None:
-    facts = facts_of("m")
-    fixes = [RewrittenArchives(rewrite=name, archives={"m": facts.artifact("m")}) for name in ("freeze", "retrace")]
-    for rewritten in (None, *fixes):
-        try_all(facts, HERE, effects(writing(tmp_path)), package=True, in_cpp=True, rewritten=rewritten)
-    assert list(contests.asked) == ["packages", "packages rewritten by freeze", "packages rewritten by retrace"]

@@ -188,24 +188,10 @@ class Limiting(nn.Module):
         return x - 2 * y
 
 
-class Subtracting(nn.Module):
-    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return x - 2 * y
-
-
-def of_two(module):
-    x = torch.arange(12.0).reshape(4, 3)
-    return Sample(module, example=(x, x * 2), other=(x * 3, x + 1))
-
-
-@model("branch_on_constant", tags=("blocked", "convertible_by_rewrite", "walked"))
+@model("branch_on_constant", tags=("blocked", "walked"))
 def branch_on_constant():
-    return of_two(Limiting())
-
-
-@model("no_branch", tags=("free", "convertible_by_rewrite"))
-def no_branch():
-    return of_two(Subtracting())
+    x = torch.arange(12.0).reshape(4, 3)
+    return Sample(Limiting(), example=(x, x * 2), other=(x * 3, x + 1))
 
 
 class Totalling(nn.Module):
@@ -216,29 +202,14 @@ class Totalling(nn.Module):
         return total
 
 
-class Weighing(nn.Module):
-    def forward(self, parts: List[torch.Tensor]) -> torch.Tensor:
-        return 2 * parts[0] + parts[1]
-
-
 def parts(*factors):
     return ([torch.arange(6.0).reshape(2, 3) * factor for factor in factors],)
 
 
-@model("loop_over_list", tags=("blocked", "convertible_by_rewrite", "walked"))
+@model("loop_over_list", tags=("blocked", "walked"))
 def loop_over_list():
     """Every request has two parts, so the loop makes two turns."""
     return Sample(Totalling(), example=parts(1, 2), other=parts(3, 4))
-
-
-@model("loop_over_any_list", tags=("blocked",))
-def loop_over_any_list():
-    return Sample(Totalling(), example=parts(1, 2), other=parts(3, 4, 5))
-
-
-@model("list_without_loop", tags=("free",))
-def list_without_loop():
-    return Sample(Weighing(), example=parts(1, 2), other=parts(3, 4))
 
 
 class Widening(nn.Module):
@@ -258,24 +229,14 @@ class WideningArgument(nn.Module):
         return x.sum(1)
 
 
-class Wide(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x.detach().unsqueeze(0).sum(1)
-
-
-@model("shape_in_place", tags=("blocked", "convertible_by_rewrite"))
+@model("shape_in_place", tags=("free", "beyond"))
 def shape_in_place():
     return asked(Widening())
 
 
-@model("shape_of_argument", tags=("blocked",))
+@model("shape_of_argument", tags=("blocked", "beyond"))
 def shape_of_argument():
     return asked(WideningArgument())
-
-
-@model("shape_apart", tags=("free",))
-def shape_apart():
-    return asked(Wide())
 
 
 class Spectrum(nn.Module):
