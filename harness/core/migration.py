@@ -85,6 +85,22 @@ class Cost:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PartProgram:
+    """One of several programs that an artifact needs.
+
+    Attributes:
+        method: that it was made of.
+        fixed: arguments that it holds: path -> a value, ``left out`` (not given, or None) or ``given``.
+        program: the ``.pt2``, ``package``: what was compiled of it; as in ``MigratedModel``.
+    """
+
+    method: str
+    fixed: tuple[tuple[str, str], ...] = ()
+    program: str = ""
+    package: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class SmallestPart:
     """The few nodes of an artifact that are not convertible by themselves, in the same way.
 
@@ -166,6 +182,7 @@ class MigratedModel(MigratedArtifact):
         example: the input set that it was converted with.
         program: the ``.pt2`` that was written, relative to the folder of the results; empty where there is none;
             ``package``: what AOTInductor compiled of it, likewise.
+        programs: where one is not enough, all that it needs; ``program`` and ``package`` are the first one's.
         walked: whether the program was made by walking the graph, in place of torch's own converter.
         steps: what was tried, in order.
         costs: of the package, where it was timed.
@@ -180,6 +197,7 @@ class MigratedModel(MigratedArtifact):
     example: str = ""
     program: str = ""
     package: str = ""
+    programs: tuple[PartProgram, ...] = ()
     walked: bool = False
     dimensions: tuple[Dimension, ...] = ()
     steps: tuple[Step, ...] = ()

@@ -131,7 +131,8 @@ class Requests:
     def convert(self, side: str, artifact: Artifact, sets: Sequence[str], *, walk: bool = False) -> ProbeRequest:
         """Return the request that makes an exported program of the method that these input sets call.
 
-        The first of ``sets`` is its example. ``walk``: by walking the graph under ``torch.export``, in place of torch's own converter.
+        The first of ``sets`` is its example. ``walk``: by walking the graph under ``torch.export``, in place of torch's
+        own converter.
         """
         limit = self._plan.settings.deadlines.export_s
         request = self._request(

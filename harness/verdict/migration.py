@@ -9,6 +9,7 @@ from harness.checks.migration.deprecation import line_of
 from harness.checks.migration.dimensions import differing, fixed_dimensions, sizes_of, varies
 from harness.checks.migration.facts import COMES_THROUGH, Answers, Tried
 from harness.checks.migration.obstacles import obstacle
+from harness.checks.migration.parts import GIVEN, LEFT_OUT
 from harness.checks.migration.readiness import LISTS
 from harness.checks.migration.words import difference_words, failure_words, first_difference
 from harness.core.migration import (
@@ -63,6 +64,7 @@ OLDEST_ADVICE = "convert in the oldest release that must load it: --new {}"
 OTHER_RELEASE_ADVICE = "convert in another release: this one does not load what it writes itself"
 HOOKS_ADVICE = "do in forward what the hooks do, or convert what is only ever called by forward without them"
 METHOD_ADVICE = "a module whose forward is that method, saved as an archive of its own"
+VALUES_ADVICE = "requests with the other values, if there are any; or make it a tensor"
 GUARD_ADVICE = "requests that decide otherwise, or torch.where or torch.cond in the module"
 SIZE_OF_ONE = "size of 1"
 KEEPS_SIZES_OPEN: Minor = (2, 15)
@@ -92,6 +94,8 @@ WITH_LISTS = 5
 
 
 def judge(tried: Tried) -> MigratedModel:
+    if tried.parts:
+        return _together(tried)
     model = MigratedModel(
         model=tried.model,
         outcome=Migrated.READY,
@@ -117,6 +121,42 @@ def judge(tried: Tried) -> MigratedModel:
         if judged is not None:
             return replace(judged, reason=_cut(judged.reason, LONGEST_REASON))
     return model
+
+
+def _together(tried: Tried) -> MigratedModel:
+    """Return what several programs come to: what the worst of them does, told with the part that it answers."""
+    models = [judge(part) for part in tried.parts]
+    order = [outcome for outcome in WORST_FIRST if outcome is not Migrated.UNDECIDED]
+    worst = min(models, key=lambda model: order.index(model.outcome) if model.outcome in order else len(order))
+    steps = tuple(step for model in models for step in model.steps)
+    if worst.outcome is Migrated.READY and any(model.outcome is Migrated.UNDECIDED for model in models):
+        worst = next(model for model in models if model.outcome is Migrated.UNDECIDED)
+    if worst.outcome is not Migrated.READY:
+        part = tried.parts[models.index(worst)].part
+        words = part_words(part.method, part.fixed) if part is not None else ""
+        reason = _cut(f"{words}: {worst.reason}", LONGEST_REASON)
+        return replace(worst, reason=reason, steps=steps)
+    parts = [part.part for part in tried.parts if part.part is not None]
+    together = replace(worst, steps=steps, walked=all(model.walked for model in models))
+    if any(part.mark("converted").get("has_state") for part in tried.parts):
+        methods = first_few(list(dict.fromkeys(part.method for part in parts)), NAMED)
+        reason = f"calls change a state, and {methods} would be programs with a state each"
+        outcome = Migrated.NOT_CONVERTIBLE
+        return replace(
+            together, outcome=outcome, kind="state", reason=reason, advice=RESET_ADVICE.format("that sets it")
+        )
+    by_value = [part for part in parts if part.by_value]
+    if by_value:
+        arguments = list(dict.fromkeys(path for part in by_value for path, _ in part.fixed))
+        reason = f"one program for each value of {first_few(arguments, NAMED)} that requests have; others have none"
+        return replace(together, outcome=Migrated.GUARDED, kind="values", reason=reason, advice=VALUES_ADVICE)
+    return together
+
+
+def part_words(method: str, fixed: Sequence[tuple[str, str]]) -> str:
+    """Return ``forward, input[1] = 0``."""
+    named = [f"{path} {value if value in (LEFT_OUT, GIVEN) else f'= {value}'}" for path, value in fixed]
+    return ", ".join([method, *named])
 
 
 def standing(tried: Tried) -> int:
@@ -146,8 +186,8 @@ def _unclear(model: MigratedModel, what: str, probe: ProbeResult) -> MigratedMod
 
 def _not_convertible(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     model = replace(model, outcome=Migrated.NOT_CONVERTIBLE)
-    others = [item.method for item in tried.input_sets if item.method != "forward"]
-    if wire.WITH_HOOKS_METHOD in others:
+    others = [item.method for item in tried.input_sets if item.method != "forward"] if tried.part is None else []
+    if any(item.method == wire.WITH_HOOKS_METHOD for item in tried.input_sets):
         reason = "its root has hooks, which run where Python calls it, and forward alone can be converted"
         return replace(model, kind="hooks", reason=reason, advice=HOOKS_ADVICE)
     if others:

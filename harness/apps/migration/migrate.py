@@ -27,10 +27,10 @@ from harness.config.command_words import (
     words_of,
 )
 from harness.core.environment import EnvSpec
-from harness.core.migration import Horizon, Migrated, MigratedModel, Migration
-from harness.core.models import ArtifactKind, ModelDeclaration
+from harness.core.migration import Horizon, Migrated, MigratedModel, Migration, PartProgram
+from harness.core.models import Artifact, ArtifactKind, ModelDeclaration
 from harness.core.plan import Plan
-from harness.core.text import PACKAGES, first_few
+from harness.core.text import first_few
 from harness.core.verdict import Cause
 from harness.environments.undeclared import compiling
 from harness.machine import clock
@@ -45,6 +45,8 @@ from harness.store.run_folder import RunDir
 from harness.verdict.horizon import horizon
 from harness.verdict.inputs import changed_operators, guess_notes, guess_of
 from harness.verdict.migration import OF_COMPAT, causes_of, judge, standing
+
+NAMED = 5
 
 
 def migrate(
@@ -171,8 +173,18 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
                 horizon=_horizon(item, row, releases, progress),
                 owner=owners.get(item.model, ""),
                 guessed=guess_of(answered.exports[item.model].artifact),
-                program=effects.shown(Path(item.program.path)) if item.program is not None else "",
-                package=effects.shown(Path(item.compiled.path)) if item.compiled is not None else "",
+                program=_shown(item.each[0].program, effects),
+                package=_shown(item.each[0].compiled, effects),
+                programs=tuple(
+                    PartProgram(
+                        method=one.part.method,
+                        fixed=one.part.fixed,
+                        program=_shown(one.program, effects),
+                        package=_shown(one.compiled, effects),
+                    )
+                    for one in item.parts
+                    if one.part is not None
+                ),
             )
             for item, model in zip(tried, models, strict=True)
         ]
@@ -209,6 +221,10 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
         )
 
 
+def _shown(made: Artifact | None, effects: Effects) -> str:
+    return effects.shown(Path(made.path)) if made is not None else ""
+
+
 def _with_next(cause: Cause, models: Sequence[MigratedModel], asked: _Asked, project: Project) -> Cause:
     """Return a cause with the ``compat`` that says more of its models, where one does."""
     if any(model.kind in OF_COMPAT for model in models if model.model in cause.models):
@@ -241,14 +257,15 @@ def _unshown_changes(models: Sequence[MigratedModel], answered: Answered, old: R
 
 def _unshown_ways(tried: Sequence[Tried], models: Sequence[MigratedModel]) -> Iterator[str]:
     """Yield which ready programs hold a way that no request takes: nobody has compared what it answers."""
-    for item, model in zip(tried, models, strict=True):
-        places = {
-            f"{way['kind']} at {PACKAGES.sub('', way['source']) or 'an unknown place'}"
-            for way in item.mark("converted").get("decided", ())
-            if way["value"] is None
-        }
-        if model.outcome is Migrated.READY and places:
-            yield f"{model.model}: no request takes the other way of {first_few(sorted(places), 3)}: it is not compared"
+    names = [
+        model.model
+        for item, model in zip(tried, models, strict=True)
+        if model.outcome is Migrated.READY
+        and any(way["value"] is None for one in item.each for way in one.mark("converted").get("decided", ()))
+    ]
+    if names:
+        words = "a branch of which requests take one way alone, and the other was not compared"
+        yield f"{first_few(names, NAMED)} {'has' if len(names) == 1 else 'have'} {words}"
 
 
 def _races(tried: Sequence[Tried], made_by: Release) -> Iterator[str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.artifacts.tensors.trees import Tree
+from harness.checks.migration.parts import Part
 from harness.core.comparison import OutputComparison
 from harness.core.measurement import LatencyMeasurement
 from harness.core.migration import Dimension
@@ -94,6 +95,7 @@ class Tried:
         release: name of the one that converts; ``torch``: its version, empty where nobody knows.
         input_sets: of its requests; ``requests``: name -> tree of the arguments, of those to ``forward``.
         reset: the method that callers call before each request; None without one.
+        parts: one for each program, where one is not enough; then all that follows is theirs. ``part``: which it is.
         example: the input set that it was converted with.
         walked: whether it was converted by walking its graph, in place of torch's own converter.
         answers: of the program, the release that has converted it first; nothing where it was not converted.
@@ -112,6 +114,8 @@ class Tried:
     input_sets: tuple[InputSet, ...] = ()
     requests: Mapping[str, Tree] = field(default_factory=dict)
     reset: str | None = None
+    parts: tuple["Tried", ...] = ()
+    part: Part | None = None
     example: str = ""
     walked: bool = False
     conversion: ProbeResult | None = None
@@ -129,6 +133,11 @@ class Tried:
     served: tuple[Served, ...] = ()
     timed: LatencyMeasurement | None = None
     slower_by: float = 0.0
+
+    @property
+    def each(self) -> tuple["Tried", ...]:
+        """The parts; itself where it has none."""
+        return self.parts or (self,)
 
     def mark(self, name: str) -> Mapping[str, Any]:
         """Return a mark of the conversion, empty without one."""

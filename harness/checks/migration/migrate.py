@@ -1,16 +1,18 @@
 """Takes artifacts out of TorchScript, one step after the other, each in a probe: convert, run, package, run."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from harness.artifacts.tensors.decode import DecodeError
 from harness.artifacts.tensors.recorded import read_inputs
+from harness.artifacts.tensors.trees import Tree
 from harness.checks.migration.answers import ask, in_torchscript
-from harness.checks.migration.dimensions import batches, best_example, held, larger, sizes_of
+from harness.checks.migration.dimensions import batches, best_example, fixed_dimensions, held, larger, sizes_of
 from harness.checks.migration.facts import COMES_THROUGH, Answers, Loader, Tried
+from harness.checks.migration.parts import Part, parts_of
 from harness.checks.migration.serving import Serving
 from harness.checks.outputs.findings import differs
 from harness.core.models import Artifact, ArtifactKind
@@ -49,17 +51,18 @@ def try_all(
     way = _Way(facts, loaders, effects)
     effects.runner.preload(loaders[0].side, (CONVERTING, RUNNING))
     walks = standing is not None
-    begun = [_begun(export, facts, loaders[0]) for export in facts.exports.values()]
+    begun = [_begun(export, facts, loaders[0], in_parts=walks) for export in facts.exports.values()]
     tried = way.each("walk the graph" if walks else "convert", partial(way.convert, walk=walks), begun)
     for loader in loaders:
         if loader is not loaders[0]:
             effects.runner.preload(loader.side, (RUNNING,))
         tried = way.each("run", lambda model, loader=loader: way.run(model, loader), tried, loader)  # type: ignore[misc]
         if loader is loaders[0]:
-            tried = [way.in_torchscript(model) for model in tried]
+            tried = [_of_each(way.in_torchscript, model) for model in tried]
             tried = way.each("try another batch", way.other_batch, tried, loader)
             if standing is not None:
                 tried = way.each("convert", partial(way.by_converter, standing=standing), tried, loader)
+                tried = [way.by_value(model, standing) for model in tried]
             if package:
                 tried = way.each("package", way.package, tried, loader)
             if package and in_cpp:
@@ -69,8 +72,11 @@ def try_all(
     return tried
 
 
-def _begun(export: Export, facts: Answered, loader: Loader) -> Tried:
-    """Return the first facts of a model: its requests, or why it cannot be tried."""
+def _begun(export: Export, facts: Answered, loader: Loader, *, in_parts: bool) -> Tried:
+    """Return the first facts of a model: its requests, or why it cannot be tried.
+
+    ``in_parts``: whether other methods than ``forward`` are tried, and several programs where one is not enough.
+    """
     name, artifact = export.declaration.name, export.artifact
     begun = Tried(model=name, release=loader.name, torch=loader.torch)
     if artifact is None:
@@ -87,9 +93,25 @@ def _begun(export: Export, facts: Answered, loader: Loader) -> Tried:
         inputs = read_inputs(Path(artifact.inputs_dir))
     except DecodeError as error:
         return replace(begun, stopped=("no_requests", str(error)))
-    requests = {set_name: tree for set_name, method, tree in inputs.entries if method == FORWARD}
-    begun = replace(begun, input_sets=artifact.input_sets, requests=requests, reset=artifact.reset)
-    return replace(begun, example=best_example(requests)) if requests else begun
+    begun = replace(begun, input_sets=artifact.input_sets, reset=artifact.reset)
+    called = {name: (method, tree) for name, method, tree in inputs.entries if in_parts or method == FORWARD}
+    return _with_requests(begun, called, parts_of(called))
+
+
+def _with_requests(begun: Tried, called: Mapping[str, tuple[str, Tree]], parts: Sequence[Part]) -> Tried:
+    if len(parts) > 1:
+        return replace(begun, parts=tuple(_with_requests(replace(begun, part=part), called, [part]) for part in parts))
+    requests = {name: called[name][1] for part in parts for name in part.sets}
+    if not requests:
+        return begun
+    sets = begun.input_sets if begun.part is None else [item for item in begun.input_sets if item.name in requests]
+    return replace(begun, input_sets=tuple(sets), requests=requests, example=best_example(requests))
+
+
+def _of_each(step: Callable[[Tried], Tried], tried: Tried) -> Tried:
+    if not tried.parts:
+        return step(tried)
+    return replace(tried, parts=tuple(step(part) for part in tried.parts))
 
 
 @dataclass(frozen=True)
@@ -104,7 +126,7 @@ class _Way:
         self.effects.progress.stage(f"{verb} in {(loader or self.loaders[0]).name}", len(tried))
 
         def done(model: Tried) -> Tried:
-            result = step(model)
+            result = _of_each(step, model)
             self.effects.progress.step(model.model)
             return result
 
@@ -125,12 +147,27 @@ class _Way:
 
     def by_converter(self, tried: Tried, standing: Standing) -> Tried:
         """Return the model as it stands after torch's own converter, if that comes further than the walk."""
-        if tried.conversion is None or standing(tried) == COMES_THROUGH:
+        if tried.conversion is None or tried.part is not None or standing(tried) == COMES_THROUGH:
             return tried
         begun = replace(tried, conversion=None, program=None, answers=(), batch=(), other_batch=None)
         converted = self.run(self.convert(begun), self.loaders[0])
         converted = self.other_batch(self.in_torchscript(converted))
         return converted if standing(converted) > standing(tried) else tried
+
+    def by_value(self, tried: Tried, standing: Standing) -> Tried:
+        """Return the model with a program for each value of a whole number, where one program holds that constant."""
+        fixed = fixed_dimensions(sizes_of(tried), tried.example, tried.requests) if tried.program is not None else ()
+        if not tried.walked or not fixed or any(dimension.axis is not None for dimension in fixed):
+            return tried
+        method = tried.input_sets[0].method
+        called = {name: (method, tree) for name, tree in tried.requests.items()}
+        begun = replace(tried, conversion=None, program=None, answers=(), batch=(), other_batch=None)
+        parted = _with_requests(begun, called, parts_of(called, whole_numbers=True))
+        if not parted.parts:
+            return tried
+        parted = _of_each(lambda part: self.run(self.convert(part, walk=True), self.loaders[0]), parted)
+        parted = _of_each(lambda part: self.other_batch(self.in_torchscript(part)), parted)
+        return parted if standing(parted) > standing(tried) else tried
 
     def run(self, tried: Tried, loader: Loader) -> Tried:
         if tried.program is None:
@@ -177,6 +214,8 @@ class _Way:
     def in_cpp(self, tried: Tried) -> Tried:
         if tried.compiled is None or tried.packaged is None or not answers_well(tried.packaged):
             return tried
+        if tried.part is not None:  # which of several packages a call is for, a server of ours in C++ does not know
+            return tried
         return replace(tried, in_cpp=ask(tried.compiled, self.loaders[0], self.facts, self.effects, runtime="libtorch"))
 
     def served_and_timed(self, tried: Sequence[Tried]) -> list[Tried]:
@@ -196,8 +235,12 @@ class _Way:
             return None
         with path.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        size = path.stat().st_size
-        return replace(self.facts.artifact(tried.model), path=str(path), kind=kind, digest=digest, size_bytes=size)
+        archive, size = self.facts.artifact(tried.model), path.stat().st_size
+        if tried.part is not None:
+            schedule = self.facts.requests.model_run(archive).schedule
+            own = tuple((name, calls) for name, calls in schedule if name in tried.requests)
+            archive = replace(archive, input_sets=tried.input_sets, schedule=own)
+        return replace(archive, path=str(path), kind=kind, digest=digest, size_bytes=size)
 
 
 def answers_well(answers: Answers) -> bool:

@@ -1,10 +1,9 @@
-"""Which programs an artifact needs: one for each method, and for each way to leave arguments out or to choose by a value. Pure."""
+"""Which programs an artifact needs: one a method, and one a way to leave arguments out or to choose by a value. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from harness.artifacts.tensors.trees import Tree
-from harness.worker import wire
 
 # More are no way out that anybody would serve: a text in place of a choice, say.
 MOST_VALUES = 8
@@ -49,7 +48,7 @@ def _of_method(method: str, trees: Mapping[str, Tree], kinds: Sequence[str]) -> 
     varied = []
     for index in range(count):
         values = {_choice(given, index, kinds) for given in arguments.values()}
-        if 1 < len(values) and (len(values) <= MOST_VALUES or values <= {LEFT_OUT, GIVEN}):
+        if len(values) > 1 and (len(values) <= MOST_VALUES or values <= {LEFT_OUT, GIVEN}):
             varied.append(index)
     groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, given in arguments.items():
