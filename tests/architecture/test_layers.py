@@ -119,6 +119,7 @@ PURE_MODULES = (
     "checks.migration.facts",
     "checks.migration.known_races",
     "checks.migration.obstacles",
+    "checks.migration.parts",
     "checks.migration.readiness",
     "checks.migration.structure",
     "checks.migration.words",

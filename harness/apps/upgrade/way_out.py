@@ -51,14 +51,14 @@ def _taken_out(facts: Decided, effects: Effects) -> RunMigration:
         model: Tried(model=model, release=loader.name, stopped=("ends_process", said)) for model, said in ends.items()
     }
     outcomes = tuple(_outcome(tried[model], effects) for model in models)
-    converted = [one for one in outcomes if tried[one.model].conversion is not None]
+    converted = [one for one in outcomes if tried[one.model].each[0].conversion is not None]
     if converted and all(one.kind == NO_CONVERTER for one in converted):
         return RunMigration(release=name, left=left, why_not=f"{name} has {NO_CONVERTER}: {converted[0].advice}")
     return RunMigration(release=name, models=outcomes, left=left)
 
 
 def _outcome(tried: Tried, effects: Effects) -> MigrationOutcome:
-    model = judge(tried)
+    model, program = judge(tried), tried.each[0].program
     return MigrationOutcome(
         model=model.model,
         outcome=model.outcome,
@@ -66,7 +66,7 @@ def _outcome(tried: Tried, effects: Effects) -> MigrationOutcome:
         reason=model.reason,
         advice=model.advice,
         evidence=proof_of(model),
-        program=effects.shown(Path(tried.program.path)) if tried.program is not None else "",
+        program=effects.shown(Path(program.path)) if program is not None else "",
     )
 
 

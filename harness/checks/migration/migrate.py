@@ -62,7 +62,7 @@ def try_all(
             tried = way.each("try another batch", way.other_batch, tried, loader)
             if standing is not None:
                 tried = way.each("convert", partial(way.by_converter, standing=standing), tried, loader)
-                tried = [way.by_value(model, standing) for model in tried]
+                tried = way.each("one program a value", partial(way.by_value, standing=standing), tried, loader)
             if package:
                 tried = way.each("package", way.package, tried, loader)
             if package and in_cpp:
@@ -104,6 +104,8 @@ def _with_requests(begun: Tried, called: Mapping[str, tuple[str, Tree]], parts: 
     requests = {name: called[name][1] for part in parts for name in part.sets}
     if not requests:
         return begun
+    if begun.part is None and parts[0].method != FORWARD:
+        begun = replace(begun, part=parts[0])
     sets = begun.input_sets if begun.part is None else [item for item in begun.input_sets if item.name in requests]
     return replace(begun, input_sets=tuple(sets), requests=requests, example=best_example(requests))
 
@@ -157,7 +159,7 @@ class _Way:
     def by_value(self, tried: Tried, standing: Standing) -> Tried:
         """Return the model with a program for each value of a whole number, where one program holds that constant."""
         fixed = fixed_dimensions(sizes_of(tried), tried.example, tried.requests) if tried.program is not None else ()
-        if not tried.walked or not fixed or any(dimension.axis is not None for dimension in fixed):
+        if not tried.walked or tried.part is not None or not fixed or any(dimension.axis is not None for dimension in fixed):
             return tried
         method = tried.input_sets[0].method
         called = {name: (method, tree) for name, tree in tried.requests.items()}

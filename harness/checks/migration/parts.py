@@ -1,4 +1,4 @@
-"""Which programs an artifact needs: one a method, and one a way to leave arguments out or to choose by a value. Pure."""
+"""Which programs an artifact needs: one a method, one a way to leave arguments out or to choose by a value. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

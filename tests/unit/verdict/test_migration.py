@@ -13,6 +13,7 @@ from harness.core.outcome import Outcome, Status
 from harness.core.probe import Failure, ModelResult, ProbeResult, Span
 from harness.core.errors import ExitCode
 from harness.checks.migration.facts import Answers, Tried
+from harness.checks.migration.parts import Part
 from harness.verdict.exit_codes import exit_code
 from harness.verdict.migration import causes_of, counts_words, judge
 from harness.checks.migration.obstacles import obstacle
@@ -86,6 +87,37 @@ def test_what_comes_through_every_step_is_ready() -> None:
         ("convert", "2.15.0", 2.0),
         ("run", "2.15.0", 0.005),
     ]
+
+
+def in_parts(*parts: tuple[Part, Tried]) -> Tried:
+    return replace(READY, conversion=None, answers=(), parts=tuple(replace(tried, part=part) for part, tried in parts))
+
+
+def test_several_programs_come_to_what_the_worst_of_them_does() -> None:
+    encode, forward = Part("encode", (), ("other",)), Part("forward", (("input[1]", "left out"),), ("example",))
+    ready = judge(in_parts((forward, READY), (encode, READY)))
+    assert (ready.outcome, len(ready.steps)) == (Migrated.READY, 4)
+    stopped = judge(in_parts((forward, READY), (encode, refused("RuntimeError: no", **NODE))))
+    assert stopped.outcome is Migrated.NOT_CONVERTIBLE
+    assert stopped.reason == "encode: prim::If at ranker.py:12: ValueError: two shapes"
+    other = judge(in_parts((encode, READY), (forward, refused("RuntimeError: no", **NODE))))
+    assert other.reason.startswith("forward, input[1] left out: prim::If")
+
+
+def test_programs_that_a_value_chooses_refuse_other_values_and_are_guarded() -> None:
+    parts = [Part("forward", (("input[1]", value),), (name,)) for value, name in (("0", "example"), ("1", "other"))]
+    found = judge(in_parts(*((part, READY) for part in parts)))
+    assert (found.outcome, found.kind) == (Migrated.GUARDED, "values")
+    assert "each value of input[1]" in found.reason
+
+
+def test_programs_of_several_methods_would_have_a_state_each() -> None:
+    converted = {"dimensions": [], "bytes": 100, "has_state": True}
+    stateful = replace(READY, conversion=probe(result(), converted=converted))
+    parts = Part("forward", (), ("example",)), Part("push", (), ("other",))
+    found = judge(in_parts((parts[0], READY), (parts[1], stateful)))
+    assert (found.outcome, found.kind) == (Migrated.NOT_CONVERTIBLE, "state")
+    assert "forward, push would be programs with a state each" in found.reason
 
 
 NODE = {

@@ -194,7 +194,7 @@ def test_newest_release_keeps_sizes_open_and_the_older_one_does_not_load_what_it
     assert done.returncode == 1, done.stderr
     models = found(tmp_path)["models"]
     assert models["number_beyond_int32"]["walked"]  # torch's converter passes the number through int32
-    assert (models["two_methods"]["outcome"], models["two_methods"]["kind"]) == ("not convertible", "several methods")
+    assert [part["method"] for part in models["two_methods"]["programs"]] == ["forward", "score"]
     assert models["shape_of_argument"]["outcome"] == "not convertible"  # its caller would see another shape
     assert models["batch_of_one_first"]["example"] != "single"
     for name in (
