@@ -2,9 +2,11 @@
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from harness.apps.upgrade.plan import plan_of_probes
 from harness.artifacts.archive.code import CodeMemory
@@ -45,8 +47,11 @@ from harness.store.run_folder import RunDir
 from harness.verdict.horizon import horizon
 from harness.verdict.inputs import changed_operators, guess_notes, guess_of
 from harness.verdict.migration import OF_COMPAT, causes_of, judge, standing
+from harness.worker import wire
 
 NAMED = 5
+PROGRAMS = "programs"
+"""The folder of the results with what is to be deployed."""
 
 
 def migrate(
@@ -173,18 +178,7 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
                 horizon=_horizon(item, row, releases, progress),
                 owner=owners.get(item.model, ""),
                 guessed=guess_of(answered.exports[item.model].artifact),
-                program=_shown(item.each[0].program, effects),
-                package=_shown(item.each[0].compiled, effects),
-                programs=tuple(
-                    PartProgram(
-                        method=one.part.method,
-                        fixed=one.part.fixed,
-                        program=_shown(one.program, effects),
-                        package=_shown(one.compiled, effects),
-                    )
-                    for one in item.parts
-                    if one.part is not None
-                ),
+                **_programs(item, model, store, effects),
             )
             for item, model in zip(tried, models, strict=True)
         ]
@@ -221,8 +215,36 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
         )
 
 
-def _shown(made: Artifact | None, effects: Effects) -> str:
-    return effects.shown(Path(made.path)) if made is not None else ""
+def _programs(tried: Tried, model: MigratedModel, store: RunDir, effects: Effects) -> dict[str, Any]:
+    """Return the fields of a model that name its programs: those to deploy have a name of their own in the results."""
+    deployed = model.outcome in (Migrated.READY, Migrated.GUARDED)
+
+    def place(made: Artifact | None, number: int) -> str:
+        if made is None:
+            return ""
+        part = f".{number}" if tried.parts else ""
+        return _linked(made, f"{tried.model}{part}", store) if deployed else effects.shown(Path(made.path))
+
+    made = [(place(one.program, at), place(one.compiled, at)) for at, one in enumerate(tried.each, start=1)]
+    parts = [one.part for one in tried.parts if one.part is not None]
+    programs = tuple(
+        PartProgram(method=part.method, fixed=part.fixed, program=program, package=package)
+        for part, (program, package) in zip(parts, made, strict=bool(parts))
+    )
+    return {"program": made[0][0], "package": made[0][1], "programs": programs}
+
+
+def _linked(made: Artifact, name: str, store: RunDir) -> str:
+    """Return where a program lies under its artifact's name, relative to the results: no copy of it, where one can."""
+    path = Path(PROGRAMS, f"{name}{wire.PACKAGE if made.kind is ArtifactKind.PACKAGE else wire.PROGRAM}")
+    target = Path(store.path) / path
+    target.parent.mkdir(exist_ok=True)
+    target.unlink(missing_ok=True)
+    try:
+        os.link(made.path, target)
+    except OSError:  # another file system
+        shutil.copyfile(made.path, target)
+    return path.as_posix()
 
 
 def _with_next(cause: Cause, models: Sequence[MigratedModel], asked: _Asked, project: Project) -> Cause:

@@ -159,7 +159,12 @@ class _Way:
     def by_value(self, tried: Tried, standing: Standing) -> Tried:
         """Return the model with a program for each value of a whole number, where one program holds that constant."""
         fixed = fixed_dimensions(sizes_of(tried), tried.example, tried.requests) if tried.program is not None else ()
-        if not tried.walked or tried.part is not None or not fixed or any(dimension.axis is not None for dimension in fixed):
+        if (
+            not tried.walked
+            or tried.part is not None
+            or not fixed
+            or any(dimension.axis is not None for dimension in fixed)
+        ):
             return tried
         method = tried.input_sets[0].method
         called = {name: (method, tree) for name, tree in tried.requests.items()}

@@ -34,7 +34,7 @@ from harness.report.documents.causes import cause_part, causes_section
 from harness.report.documents.fleet import owners_words
 from harness.report.words.phrases import exit_words, path_in_run, seconds, size
 from harness.verdict.exit_codes import exit_code
-from harness.verdict.migration import WORST_FIRST, counts_words
+from harness.verdict.migration import WORST_FIRST, counts_words, part_words
 from harness.verdict.served_packages import warm_call
 
 LOADING_WORDS = {Prediction.LOADS: "loads in", Prediction.FAILS: "not in", Prediction.UNKNOWN: "unknown in"}
@@ -105,11 +105,7 @@ def _head(migration: Migration, directory: str) -> Iterator[Fact]:
     if len(migration.loaders) > 1:
         yield Fact("loaded in", ", ".join(_named(name, migration) for name in migration.loaders))
     yield from (Fact("note", note, placed(USUAL, at) if at < 3 else DETAIL) for at, note in enumerate(migration.notes))
-    programs = [model.program for model in migration.models if model.outcome is Migrated.READY]
-    for at, program in enumerate(filter(None, programs)):
-        place = placed(USUAL, at) if at < NAMED else DETAIL
-        yield Fact("program", path_in_run(directory or ".", program), place, "path")
-    yield from _loading(migration, directory)
+    yield from _deployed(migration, directory)
     sizes = [step.size_bytes for model in migration.models for step in model.steps if step.name == "package"]
     written = sum(n_bytes for n_bytes in sizes if n_bytes is not None)
     if written:
@@ -120,16 +116,25 @@ def _head(migration: Migration, directory: str) -> Iterator[Fact]:
         yield Fact("reports", f"{directory}/migration.html", form="path")
 
 
-def _loading(migration: Migration, directory: str) -> Iterator[Fact]:
-    """Yield the lines that load the first program that is ready, and its package."""
-    ready = next((model for model in migration.models if model.outcome is Migrated.READY and model.program), None)
-    if ready is None:
+def _deployed(migration: Migration, directory: str) -> Iterator[Fact]:
+    """Yield where programs lie, and the lines that load the first one that is ready, and its package."""
+    models = [model for model in migration.models if model.outcome in (Migrated.READY, Migrated.GUARDED)]
+    models = [model for model in models if model.program]
+    if not models:
         return
+    ready = next((model for model in models if model.outcome is Migrated.READY), models[0])
+    count = sum(len(model.programs) or 1 for model in models)
+    folder = path_in_run(directory or ".", ready.program.rpartition("/")[0])
+    yield Fact("programs", f"{folder}: {counted(count, 'program')} of {counted(len(models), 'artifact')}", FIRST)
+    for model in models:
+        for part in model.programs:
+            place = path_in_run(directory or ".", part.program)
+            yield Fact("program", f"{place}: {model.model}, {part_words(part.method, part.fixed)}", DETAIL)
     program, package = (path_in_run(directory or ".", path) for path in (ready.program, ready.package))
-    yield Fact("Python", f"module = torch.export.load({program!r}).module(); module(*inputs)", USUAL, "command")
+    yield Fact("Python", f"module = torch.export.load({program!r}).module(); module(*inputs)", FIRST, "command")
     if ready.package:
         loader = f'torch::inductor::AOTIModelPackageLoader loader("{package}"); auto outputs = loader.run(inputs);'
-        yield Fact("C++", f"{loader} // <{HEADER}>", USUAL, "command")
+        yield Fact("C++", f"{loader} // <{HEADER}>", FIRST, "command")
     elif migration.package_command:
         yield Fact("C++", "no .pt2 loads there, but a package of AOTInductor does; this compiles them", USUAL)
         yield Fact("next", migration.package_command, USUAL, "command")

@@ -52,7 +52,9 @@ def takes(method, fixed, entry, arguments):
     for path, wanted in fixed.items():
         index = int(path.partition("[")[2].rstrip("]"))
         value = arguments[index] if index < len(arguments) else None
-        known = LEFT_OUT if value is None else GIVEN if isinstance(value, (torch.Tensor, list, dict, tuple)) else str(value)
+        known = (
+            LEFT_OUT if value is None else GIVEN if isinstance(value, (torch.Tensor, list, dict, tuple)) else str(value)
+        )
         if wanted != known and not (wanted == GIVEN and value is not None):
             return False
     return True
