@@ -32,6 +32,18 @@ OBSTACLES: Sequence[Obstacle] = (
     ),
     Obstacle(
         "",
+        r"^SizesDecide",
+        "a size that decides",
+        "convert in a release whose programs check such sizes: --new 2.15.0",
+    ),
+    Obstacle(
+        "",
+        r"^LosesCheck",
+        "a check that the converter drops",
+        "leave --converter torch out: a graph that is walked keeps it",
+    ),
+    Obstacle(
+        "",
         r"data-dependent|GuardOnDataDependent|unbacked symint|\bu\d+\b",
         "data-dependent size",
         "keep sizes and indices tensors, or bound them with torch._check(...) where they become numbers",

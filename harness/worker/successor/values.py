@@ -321,6 +321,7 @@ SAME = (
 
 VALUES = {
     **{kind: nodes.VALUES[kind] for kind in SAME},
+    "aten::_convolution": lambda *given: torch.ops.aten.convolution(*given[:9]),  # 2.6 traces no other for open sizes
     "aten::__derive_index": lambda index, start, step: start + index * step,
     "aten::__not__": lambda value: torch.sym_not(value) if isinstance(value, torch.SymBool) else not value,
     "aten::__range_length": range_length,

@@ -34,6 +34,10 @@ class NotWalked(Exception):
     """The graph has, or does, what no exported program can."""
 
 
+class SizesDecide(NotWalked):
+    """A program of this release would not check what sizes decide."""
+
+
 class Unregistered(Exception):
     """A way that no request takes has constants of its own, which ``Learnt`` has by now."""
 

@@ -84,7 +84,7 @@ class Tracing:
         if self.walk.joined:
             require_saved(program, self._requests[name])
         if self.walk.compares_sizes and not hasattr(program.module(), "_guards_fn"):
-            raise walked.NotWalked("sizes decide, and a program of torch %s checks bounds alone" % torch.__version__)
+            raise walked.SizesDecide("sizes decide, and a program of torch %s checks bounds alone" % torch.__version__)
 
     def _program(self, name):
         for _ in range(MOST_WALKS):
