@@ -8,7 +8,7 @@ import tempfile
 import torch
 
 from gate_worker import settings, wire
-from gate_worker.successor import guards, recurrent
+from gate_worker.successor import guards, whole
 
 
 def package(request, run_dir, log):
@@ -24,7 +24,7 @@ def package(request, run_dir, log):
 
             configure()
             path = os.path.join(run_dir, name + wire.PACKAGE)
-            with torch.no_grad(), recurrent.in_loops():
+            with torch.no_grad(), whole.in_loops():
                 _inductor.aoti_compile_and_package(program, package_path=path)
     finally:
         shutil.rmtree(cache_folder(), ignore_errors=True)

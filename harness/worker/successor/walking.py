@@ -6,7 +6,7 @@ import io
 import torch
 from torch.utils import _pytree as pytree
 
-from gate_worker.successor import joined, recurrent, sizes, values, walked
+from gate_worker.successor import joined, sizes, values, walked, whole
 from gate_worker.values import trees
 
 # Each is traced anew: seconds.
@@ -90,7 +90,7 @@ class Tracing:
         for _ in range(MOST_WALKS):
             walk = self._walked(traces=True)
             walk.take_names(len(self._requests[name]))
-            with contextlib.suppress(walked.Unregistered), recurrent.whole():
+            with contextlib.suppress(walked.Unregistered), whole.operators():
                 return exported(walk, self._requests[name], self._all)
         raise walked.NotWalked("what no request reaches has more constants again and again")
 

@@ -105,6 +105,15 @@ def test_recurrent_layers_take_every_length(tmp_path: Path, new_python: str, lat
     assert [line.split()[-1] for line in ran.stdout.splitlines()] == ["True"] * 8, ran.stdout
 
 
+@pytest.mark.parametrize("new", ["2.6.0", "2.15.0"])
+def test_operators_that_a_release_cannot_trace_with_open_sizes_stay_whole(tmp_path: Path, new: str) -> None:
+    models = migrated(tmp_path, "-k", "whole", new=new)
+    assert {name: (model["outcome"], model["walked"]) for name, model in models.items()} == {
+        "spectrum": ("ready", True),
+        "encoder_traced": ("ready", True),
+    }
+
+
 def test_torchs_own_converter_is_not_asked_for_what_it_would_lose(tmp_path: Path) -> None:
     models = migrated(tmp_path, "-k", "lost", "--converter", "torch")
     for name in ("refuses_data", "one_is_special"):

@@ -294,3 +294,22 @@ def recurs():
 @model("recurs_packed", tags=("recurrent",))
 def recurs_packed():
     return of_lengths(RecursPacked())
+
+
+class Spectrum(nn.Module):
+    """2.6.0 has no shapes of a Fourier transform whose batch is open."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.fft.irfft(torch.fft.rfft(x) * 2, n=4) + torch.fft.fft(x).abs()
+
+
+@model("spectrum", tags=("whole",))
+def spectrum():
+    return both_ways(Spectrum())
+
+
+@model("encoder_traced", how="trace", tags=("whole",))
+def encoder_traced():
+    """A trace holds the layer as one operator, for which 2.6.0 has no shapes."""
+    layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
+    return Sample(layer, example=(torch.randn(2, 3, 4),), longer=(torch.randn(2, 5, 4),), more=(torch.randn(4, 3, 4),))

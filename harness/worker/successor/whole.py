@@ -1,7 +1,7 @@
-"""Recurrent layers under ``torch.export``: their operators stay whole in a program, which then takes every length.
+"""Operators that stay whole in a program, because what torch asks for the shapes of their answers is asked here.
 
-While it traces, torch asks an operator for the shapes of its answers, and what it has for these runs turn by turn: that
-alone fixes the length at the example's.
+Of recurrent layers torch would run every turn for these, which fixes the length at the example's. Releases before 2.15
+have nothing, or nothing for open sizes, for Fourier transforms and the encoder layer that traces of a transformer hold.
 """
 
 import contextlib
@@ -48,20 +48,53 @@ def pad(data, batch_sizes, batch_first, *others):
     return data.new_empty((*sizes, *data.shape[1:])), data.new_empty((sequences,), dtype=torch.int64)
 
 
+def fourier_real(mode, operator, value, axes, *how):
+    del mode, operator
+    shape, (_, onesided) = list(value.shape), how
+    shape[axes[-1]] = shape[axes[-1]] // 2 + 1 if onesided else shape[axes[-1]]
+    return value.new_empty(shape, dtype=value.dtype.to_complex())
+
+
+def fourier_back(mode, operator, value, axes, *how):
+    del mode, operator
+    shape, (_, last_size) = list(value.shape), how
+    shape[axes[-1]] = last_size
+    return value.new_empty(shape, dtype=value.dtype.to_real())
+
+
+def as_first(mode, operator, value, *others):
+    del mode, operator, others
+    return value.new_empty(value.shape)
+
+
+def missing():
+    """Return the operators for which a release has no shapes: those before 2.15."""
+    if tuple(map(int, torch.__version__.split(".")[:2])) >= FIRST_WITH_SHAPES:
+        return {}
+    aten = torch.ops.aten
+    return {
+        aten._fft_r2c.default: fourier_real,
+        aten._fft_c2r.default: fourier_back,
+        aten._fft_c2c.default: as_first,
+        aten._transformer_encoder_layer_fwd.default: as_first,
+    }
+
+
+FIRST_WITH_SHAPES = (2, 15)
 LAYERS = {"lstm": lstm, "gru": recurrent, "rnn_relu": recurrent, "rnn_tanh": recurrent}
 
 
 @contextlib.contextmanager
-def whole():
-    """Have torch ask here for the shapes of recurrent operators."""
+def operators():
+    """Have torch ask here."""
     of_name = {name: getattr(torch.ops.aten, name) for name in LAYERS}
-    operators = {of_name[name].input: layer for name, layer in LAYERS.items()}
-    operators.update({of_name[name].data: packed(layer) for name, layer in LAYERS.items()})
-    operators[torch.ops.aten._pad_packed_sequence.default] = pad
-    before = {operator: operator.py_kernels.get(KEY) for operator in operators}
+    layers = {of_name[name].input: layer for name, layer in LAYERS.items()}
+    layers.update({of_name[name].data: packed(layer) for name, layer in LAYERS.items()})
+    layers[torch.ops.aten._pad_packed_sequence.default] = pad
+    before = {operator: operator.py_kernels.get(KEY) for operator in layers}
     known, own = fake_impls.op_implementations_dict, dict(fake_impls.op_implementations_dict)
-    set_kernels(operators)
-    known[torch.ops.aten._pack_padded_sequence.default] = pack
+    set_kernels(layers)
+    known.update({torch.ops.aten._pack_padded_sequence.default: pack, **missing()})
     try:
         yield
     finally:
