@@ -42,6 +42,8 @@ def compat(project: Project, *, baseline: str | None = None) -> Finished:
         return _resume(project, project.resume, baseline)
     plan = make_plan(project)
     earlier = _earlier(project, plan, baseline)
+    given = project.models.with_known({row.model for row in earlier.judgement.rows} if earlier is not None else ())
+    plan = plan if given == project.models else make_plan(project, given)
     _refuse_planted_defects(plan)
     plan = replace(plan, notes=(*plan.notes, *machine_notes(plan)))
     title = f"{_short(plan.old)}-to-{_short(plan.new)}"
