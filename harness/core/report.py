@@ -42,7 +42,8 @@ class CellChange:
     """One cell in both runs.
 
     ``was`` and ``now``: its status as the reports have it; None where that run does not have the cell; ``why``: what
-    the change is read from; empty where the two statuses say it all.
+    the change is read from; empty where the two statuses say it all. ``still_broken``: it fails in both releases, as in
+    the baseline, which held it against the model since an earlier one in which it worked.
     """
 
     cell: str
@@ -52,6 +53,7 @@ class CellChange:
     was: Status | None = None
     now: Status | None = None
     why: str = ""
+    still_broken: bool = False
 
     @property
     def words(self) -> str:
