@@ -280,7 +280,7 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
 def _before(
     left_out: Mapping[str, FoundFile], usable: Sequence[FoundFile], declared: Sequence[str]
 ) -> Iterator[tuple[str, ModelDeclaration]]:
-    """Yield each note with its file as the model that it was in an earlier run, if it was one: so it was called then."""
+    """Yield each note with its file as the model that it was in an earlier run, if it was one, by its name then."""
     called = names.names_of([file.path for file in (*usable, *left_out.values())], declared)
     yield from ((note, _model(file, called[file.path])) for note, file in left_out.items() if _is_model_file(file))
 

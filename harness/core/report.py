@@ -70,6 +70,7 @@ class BaselineReport:
         run: name of the other run; ``decision`` and ``started_at`` are its own.
         differences: what else is not alike in the two runs, a sentence each.
         other_artifacts: models whose artifact is another one than it was.
+        now_guessed: models whose requests were given there, and are guessed here.
         changes: in the order of ``Change``; cells that are unchanged only where there is something to say of them.
         counts: change -> how many cells, those that are unchanged too.
     """
@@ -79,6 +80,7 @@ class BaselineReport:
     decision: Decision
     differences: tuple[str, ...] = ()
     other_artifacts: tuple[str, ...] = ()
+    now_guessed: tuple[str, ...] = ()
     changes: tuple[CellChange, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
 

@@ -555,4 +555,4 @@ def _commands(key: Key, items: Sequence[_Red], report: RunReport) -> Iterator[tu
         yield "bisect", bisect
     first = items[0]
     if first.status is Status.FAIL and first.finding is not None and first.finding.kind in ANSWERS:
-        yield "accept", waive_command(report, key.id, first.cell.cell)
+        yield "accept", waive_command(report, key.id, first.cell.cell, {item.cell.model for item in items})

@@ -18,18 +18,19 @@ from harness.core.plan import INITIALIZATION_LIMIT, LatencyBudget, PolicySetting
 from harness.core.policy import ModelPolicy, PolicyReport, Regated, RegatedCell
 from harness.core.quantities import INITIALIZATION, STEADY
 from harness.core.report import CellTrend, ModelReport, RunReport, ScenarioReport
-from harness.core.text import counted, joined
+from harness.core.text import counted, first_few, joined
 from harness.core.verdict import CellVerdict, Finding, Judgement, Mitigation, RowVerdict, Waiver, WaiverState
 from harness.serving.scenarios import INITIALIZATIONS
 from harness.verdict.causes import with_causes
-from harness.verdict.decide import decide, judge_row
+from harness.verdict.decide import NAMED, decide, judge_row
 from harness.verdict.demands import demands, unmet
 from harness.verdict.enforce import WaiverContext, enforce, judge_timed, settled, without_policy
 from harness.verdict.latency import judge_common, may_be_taken_off
-from harness.verdict.since import BROKEN_SINCE
+from harness.verdict.since import BROKEN_SINCE, gone_models
 from harness.verdict.waivers.apply import concerns, has_expired, is_for
 from harness.verdict.waivers.uses import ran_by, waiver_notes, waiver_uses
 
+GONE: Final = "gone"
 HOLDING: Final = (Severity.FAIL, Severity.INCONCLUSIVE)
 
 
@@ -94,7 +95,8 @@ def with_broken(report: RunReport) -> RunReport:
         judge_row(row.model, _held_back(row.cells, report, settings, live), row.mitigations)
         for row in report.judgement.rows
     ]
-    if all(now.cells == row.cells for now, row in zip(rows, report.judgement.rows, strict=True)):
+    same = all(now.cells == row.cells for now, row in zip(rows, report.judgement.rows, strict=True))
+    if same and not _gone(report, settings):
         return report
     judgement = _decided(report, rows, settings, unmet(report.policy.demands))
     baseline, status = report.baseline, {cell.cell: cell.status for cell in judgement.cells}
@@ -241,12 +243,18 @@ def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySett
         accepted=applied,
         rollback=report.rollback,
         unmet=missing,
-        findings=() if common is None else (common,),
+        findings=(*([] if common is None else [common]), *_gone(report, settings)),
         severity=settings.severity,
     )
     if before.interrupted:
         return replace(judgement, interrupted=before.interrupted, exit_code=int(ExitCode.INTERRUPTED))
     return judgement
+
+
+def _gone(report: RunReport, settings: PolicySettings) -> tuple[Finding, ...]:
+    """Return which models of the baseline the run lacks, where the policy has that decide."""
+    gone = gone_models(report) if settings.severity.get(GONE) in HOLDING and not report.judgement.of_cell else []
+    return (Finding(kind=GONE, message=f"gone since the baseline: {first_few(gone, NAMED)}"),) if gone else ()
 
 
 def _budget(report: RunReport) -> LatencyBudget:

@@ -236,6 +236,7 @@ def since(before: RunReport, now: RunReport, more_often: MoreOften) -> BaselineR
         decision=before.judgement.decision,
         differences=tuple(_differences(before, now)),
         other_artifacts=tuple(_other_artifacts(before, now)),
+        now_guessed=tuple(_now_guessed(before, now)),
         changes=tuple(sorted(listed, key=lambda change_made: ORDER.index(change_made.change))),
         counts={
             change.value: count
@@ -331,6 +332,20 @@ def _other_artifacts(before: RunReport, now: RunReport) -> Iterator[str]:
         was = digests.get(model.model, "")
         if was and model.artifact_digest and was != model.artifact_digest:
             yield model.model
+
+
+def _now_guessed(before: RunReport, now: RunReport) -> Iterator[str]:
+    given = {model.model for model in before.models if model.asked and not model.guessed}
+    yield from (model.model for model in now.models if model.guessed and model.model in given)
+
+
+def gone_models(report: RunReport) -> list[str]:
+    """Return the models that the baseline had and this run does not select."""
+    rows = {row.model for row in report.judgement.rows}
+    changes = report.baseline.changes if report.baseline is not None else ()
+    return list(
+        dict.fromkeys(item.model for item in changes if item.change is CellTrend.GONE and item.model not in rows)
+    )
 
 
 def _differences(before: RunReport, now: RunReport) -> Iterator[str]:

@@ -14,6 +14,7 @@ from harness.core.policy import PolicyReport
 from harness.core.report import BaselineReport, CellTrend, RunReport
 from harness.core.verdict import CellVerdict, Finding, RowVerdict, Waiver, WaiverState, WaiverUse
 from harness.checks.startup.rates import more_often
+from harness.report.words.summary import headline
 from harness.verdict.regate import with_broken
 from tests.unit.builders.reports import PLANTED_DEFECTS, blocked, build, cell_id, healthy, ratio, upgrade_ok, verdict
 
@@ -358,3 +359,29 @@ def test_what_an_interrupted_run_did_not_come_to_is_not_gone() -> None:
     assert since(before, now).counts == {"unchanged": 1, "gone": 1}
     cut_off = replace(now, judgement=replace(now.judgement, interrupted="timing"))
     assert since(before, cut_off).counts == {"unchanged": 1, "not_comparable": 1}
+
+
+def test_requests_that_are_guessed_now_are_named() -> None:
+    before, now = run(alone(Status.PASS), asked="a"), run(alone(Status.PASS), name="now", guessed="forward(x)")
+    assert since(before, now).now_guessed == ("din",)
+    assert since(replace(before, models=now.models), now).now_guessed == () == since(now, before).now_guessed
+
+
+@pytest.mark.parametrize(
+    ("severity", "decision", "code"),
+    [
+        ("fail", Decision.BLOCKED, 1),
+        ("inconclusive", Decision.INCONCLUSIVE, 4),
+        ("info", Decision.UPGRADE_OK, 0),
+        ("named", Decision.UPGRADE_OK, 0),
+    ],
+)
+def test_the_policy_says_what_a_model_that_is_gone_does(severity: str, decision: Decision, code: int) -> None:
+    before, now = run(alone(Status.PASS), alone(Status.PASS, model="bert")), run(alone(Status.PASS), name="now")
+    policy = replace(now.policy, settings=PolicySettings(severity={"gone": severity}))
+    told = with_broken(replace(now, policy=policy, baseline=since(before, now)))
+    assert (told.judgement.decision, told.judgement.exit_code) == (decision, code)
+    assert ("gone since the baseline: bert" in f"{headline(told)} {told.judgement.reason}") is (severity != "info")
+    assert with_broken(told) == told
+    whole = with_broken(replace(now, policy=policy, baseline=since(now, now)))
+    assert whole.judgement.decision is Decision.UPGRADE_OK

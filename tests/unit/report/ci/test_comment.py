@@ -113,7 +113,7 @@ def test_what_is_new_and_what_is_known_come_before_everything_else() -> None:
     lines = [line for line in render_comment(with_baseline(green, worse)).splitlines() if line.startswith("- ")]
     assert lines[0] == f"- **new since the baseline:** nothing; grew: {first.model} (values grew: 0.5, was 0.01)"
     fewer = replace(green, judgement=replace(green.judgement, rows=(waived,)))
-    assert f"nothing; no longer there: {rest[0].model}, {rest[1].model}" in render_comment(with_baseline(green, fewer))
+    assert f"nothing; not in this run: {rest[0].model}, {rest[1].model}" in render_comment(with_baseline(green, fewer))
     assert "since the baseline" not in render_comment(green) and "known" not in render_comment(before)
 
 
