@@ -551,7 +551,9 @@ def _commands(key: Key, items: Sequence[_Red], report: RunReport) -> Iterator[tu
         yield "prune", prune_command(report, items[0].cell.cell)
     yield "rerun", rerun_of_cause(report, key.id, items[0].cell.cell)
     bisect = next((command for item in items if (command := bisect_command(report, item.cell))), "")
-    if bisect and not any(explained.by == "bisect" for item in items for explained in item.explained):
+    searched = [explained for item in items for explained in item.explained if explained.by == "bisect"]
+    is_lost = any(fix.rewrites for explained in searched if not explained.patched for fix in explained.fixes)
+    if bisect and (not searched or is_lost):
         yield "bisect", bisect
     first = items[0]
     if first.status is Status.FAIL and first.finding is not None and first.finding.kind in ANSWERS:

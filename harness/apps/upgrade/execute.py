@@ -121,7 +121,8 @@ def execute(plan: Plan, run_dir: RunDir, project: Project) -> Finished:
         plan = ending_at(plan, project.until)
     plan = replace(plan, budget_s=_budget_s(project))
     before = look(plan, run_dir)
-    waived = {waiver.model for waiver in project.waivers(plan.settings)}
+    waived = {waiver.model for waiver in project.waivers(plan.settings) if waiver.expires >= clock.today()}
+    project.progress.waived = waived
 
     def finish(report: RunReport) -> Finished:
         run_dir.write(REPORT, dump_report(report))  # before anything else that may fail
