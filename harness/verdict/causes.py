@@ -540,7 +540,7 @@ def _remedy(items: Sequence[_Red]) -> tuple[Fix | None, tuple[tuple[str, str], .
         many = f"mitigates {len(chosen)} of {len(items)} cells" if len(items) > 1 else ""
         return remedy, paste.get(remedy.name, ()), many
     models = {item.cell.model for item in items}
-    many = f"of {len(patched)} of {len(models)} models" if len(patched) < len(models) else ""
+    many = f"of {len(patched)} of {len(models)} models" if 0 < len(patched) < len(models) else ""
     return remedy, tuple(patched.items()), many
 
 
