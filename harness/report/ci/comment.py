@@ -1,4 +1,4 @@
-"""The report as a comment on a pull request: at most 20 lines of markdown, each cause once."""
+"""The report as a comment on a pull request: at most 22 lines of markdown, each cause once."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,6 +9,7 @@ from harness.report.backends.markdown import render_markdown
 from harness.report.document import Cell, Document, Fact, Part, Row, Table, Verdict, place
 from harness.report.documents.screen import news_parts
 from harness.report.excess import by_excess
+from harness.report.words.in_short import cost_in_short, untested_in_short
 from harness.report.words.phrases import beyond_words, shorten
 from harness.report.words.red_cells import run_directory
 from harness.report.words.summary import count_words, decision_words, headline, known_failures, pair_words, reason_words
@@ -17,7 +18,7 @@ from harness.verdict.since import gone_models
 
 MARK = "<!-- torchscript-gate -->"
 """First line: by it a bot finds its comment again and replaces it."""
-MOST_LINES, CAUSES_SHOWN, NAMED = 20, 6, 3
+MOST_LINES, CAUSES_SHOWN, NAMED = 22, 6, 3
 AROUND = 8
 """Lines of mark, title, decision and the table's head, and between them."""
 CHANGES = (CellTrend.NEW, CellTrend.GREW, CellTrend.FIXED)
@@ -87,6 +88,9 @@ def _after(report: RunReport, whole: str, *, is_link: bool) -> Iterator[Fact]:
     if expectation(report):
         yield Fact("then", expectation(report))
     yield from (Fact("price", shorten(text, _REASON_LIMIT)) for text in rewritten_files(report)[:1])
+    for label, words in (("cost", cost_in_short(report)), ("not tested", untested_in_short(report))):
+        if words:
+            yield Fact(label, shorten(words, _REASON_LIMIT))
     yield Fact("models", count_words(report))
     yield from _beside(report)
     for part in news_parts(report, by_excess(report)):
