@@ -88,7 +88,7 @@ def _after(report: RunReport, whole: str, *, is_link: bool) -> Iterator[Fact]:
     if expectation(report):
         yield Fact("then", expectation(report))
     yield from (Fact("price", shorten(text, _REASON_LIMIT)) for text in rewritten_files(report)[:1])
-    for label, words in (("cost", cost_in_short(report)), ("not tested", untested_in_short(report))):
+    for label, words in (("cost", cost_in_short(report)), ("untested", untested_in_short(report))):
         if words:
             yield Fact(label, shorten(words, _REASON_LIMIT))
     yield Fact("models", count_words(report))

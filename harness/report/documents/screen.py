@@ -164,7 +164,7 @@ Glances = Iterator[tuple[str, str, str, str]]
 def _in_short(report: RunReport) -> Glances:
     for label, words, target in (
         ("cost", cost_in_short(report), "models"),
-        ("not tested", untested_in_short(report), "run"),
+        ("untested", untested_in_short(report), "run"),
     ):
         if words:
             yield label, words, QUIET, target

@@ -10,7 +10,6 @@ from harness.core.report import RunReport
 from harness.core.text import counted, first_few
 from harness.report.words.to_upgrade import BLOCKING
 from harness.serving.scenarios import INITIALIZATIONS
-from harness.verdict.mitigation import price_words
 
 NAMED = 3
 MACHINES = "machines: not known without your traffic"
@@ -21,9 +20,9 @@ def cost_in_short(report: RunReport) -> str:
     if report.judgement.of_cell:
         return ""
     mean, timed = mean_of_timed(report)
-    calls = f"a call {mean.words}, the mean of {counted(timed, 'timed model')}" if mean is not None else "not timed"
+    calls = f"a call {mean.words}, mean of {counted(timed, 'timed model')}" if mean is not None else "not timed"
     fixes = {cause.remedy.name: cause.remedy for cause in report.causes if cause.status in BLOCKING and cause.remedy}
-    prices = [f"{name}: {price_words(fix)}" for name, fix in fixes.items()]
+    prices = [f"{name} {fix.price.words if fix.price else 'not measured'}" for name, fix in fixes.items()]
     return "; ".join([calls, *prices[:NAMED], MACHINES])
 
 
@@ -55,7 +54,7 @@ def _untested(report: RunReport) -> Iterator[str]:
     if report.rollback is None:
         yield "rollback"
     elif report.rollback.method != "probed":
-        yield "rollback (read, not run: --rollback)"
+        yield "rollback (only read)"
     asked = {cell.scenario for cell in report.judgement.cells}
     others = [item.name for item in INITIALIZATIONS.values() if not (item.variant_of or item.graphs)]
     if missing := [name for name in others if name not in asked]:
