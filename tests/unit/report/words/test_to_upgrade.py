@@ -166,3 +166,9 @@ def test_who_answers_for_a_model_stands_with_its_step_and_with_its_cause() -> No
     (step,) = steps(replace(report, models=models), "reports/r")
     assert step.whose == "recommender_v2, owner ads team"
     assert "  owner     ads team\n" in render_console(replace(report, models=models), width=100)
+
+
+def test_on_a_page_the_command_of_a_step_is_folded_up() -> None:
+    (_, command), page = WAIVE[0], render_html(with_fixes(None))
+    head = page[page.index('id="to-upgrade"') : page.index("</header>")]
+    assert head.index("<summary>its command</summary>") < head.index(command) < head.index("</details>")
