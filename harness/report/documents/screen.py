@@ -162,12 +162,9 @@ Glances = Iterator[tuple[str, str, str, str]]
 
 
 def _in_short(report: RunReport) -> Glances:
-    for label, words, target in (
-        ("cost", cost_in_short(report), "models"),
-        ("untested", untested_in_short(report), "run"),
-    ):
+    for label, words in (("cost", cost_in_short(report)), ("untested", untested_in_short(report))):
         if words:
-            yield label, words, QUIET, target
+            yield label, words, QUIET, ""
 
 
 def _since(report: RunReport) -> Glances:

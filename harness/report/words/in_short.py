@@ -2,14 +2,17 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from harness.core.devices import CPU
 from harness.core.measurement import RatioEstimate
 from harness.core.outcome import Status
 from harness.core.report import RunReport
 from harness.core.text import counted, first_few
+from harness.core.verdict import Fix
 from harness.report.words.to_upgrade import BLOCKING
 from harness.serving.scenarios import INITIALIZATIONS
+from harness.verdict.mitigation import SLOWER_FROM, price_words
 
 NAMED = 3
 MACHINES = "machines: not known without your traffic"
@@ -22,8 +25,15 @@ def cost_in_short(report: RunReport) -> str:
     mean, timed = mean_of_timed(report)
     calls = f"a call {mean.words}, mean of {counted(timed, 'timed model')}" if mean is not None else "not timed"
     fixes = {cause.remedy.name: cause.remedy for cause in report.causes if cause.status in BLOCKING and cause.remedy}
-    prices = [f"{name} {fix.price.words if fix.price else 'not measured'}" for name, fix in fixes.items()]
+    prices = [f"{name} {_price(fix)}" for name, fix in fixes.items()]
     return "; ".join([calls, *prices[:NAMED], MACHINES])
+
+
+def _price(fix: Fix) -> str:
+    """Return a price as its step says it, but of no difference the numbers."""
+    if fix.price is not None and fix.price.ratio < SLOWER_FROM:
+        return fix.price.words
+    return price_words(replace(fix, call_s=None))
 
 
 def mean_of_timed(report: RunReport) -> tuple[RatioEstimate | None, int]:

@@ -134,7 +134,7 @@ def test_every_format_has_the_steps_first_and_each_cause_once() -> None:
     long = with_fixes(replace(DEAR, needs=" ".join(f"thing {at}," for at in range(120)) + " and the last"))
     assert "and the last" in render_console(long, width=100)
     for text in (console, markdown):
-        assert text.count("9.7 times slower") == 1
+        assert text.count("9.7 times slower") == 2  # the step, and the line on costs in the same words
     for text in (console, markdown, page, comment):
         assert "upgradable after 2 file swaps, 1 of them beyond the latency limit" in text
 
