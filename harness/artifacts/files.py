@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from harness.artifacts.archive.formats import recognise
+from harness.artifacts.archive.formats import IN_PLACE_OF_A_MODEL, recognise
 from harness.artifacts.archive.limits import LIMITS, CannotRead
 from harness.artifacts.archive.programs import is_compiled
 from harness.config.selection import did_you_mean
@@ -21,6 +21,8 @@ from harness.store.run_folder import LOCK, PLAN, PROBES
 
 SUFFIXES = frozenset((".gate", ".jit", ".pt", PROGRAM_SUFFIX, ".pth", ".ptl", ".torchscript", ".ts"))
 """What is looked for in a folder; a file that is named explicitly may have any suffix."""
+TEXTS_TOO: Final = (".pth", ".ts")
+"""Suffixes that text has of its own: paths for Python, TypeScript."""
 MOST_BESIDE: Final = 10_000
 """Of the neighbours of a name that is not there, how many are looked at for one that was meant."""
 REQUESTS: Final = ".inputs"
@@ -208,6 +210,16 @@ def format_of(path: str) -> ArchiveFormat | None:
     except CannotRead:
         return None
     return None if directory is not None and directory.problems else recognised
+
+
+def is_in_place_of_a_model(path: str, recognised: ArchiveFormat | None) -> bool:
+    """Whether a file named like a model is what a checkout, a download or a copy leaves where it went wrong.
+
+    ``recognised``: what the file is by its content; None where that cannot be read.
+    """
+    suffix = Path(path).suffix.lower()
+    is_text = recognised is ArchiveFormat.TEXT and suffix in TEXTS_TOO
+    return suffix in SUFFIXES and recognised in IN_PLACE_OF_A_MODEL and not is_text
 
 
 def kind_of(path: str, within: str = "") -> ArtifactKind:

@@ -6,22 +6,24 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from harness.artifacts import names
-from harness.artifacts.archive.formats import FORMATS
+from harness.artifacts.archive.formats import FORMATS, MAY_LOAD
 from harness.artifacts.archive.limits import CannotRead
 from harness.artifacts.bundles import bundle_declaration
 from harness.artifacts.declarations import merge_catalogue
 from harness.artifacts.files import (
     REQUEST_SUFFIXES,
     REQUESTS,
+    SUFFIXES,
     FoundFile,
     find_files,
     format_of,
+    is_in_place_of_a_model,
     is_request_file,
     kind_of,
     leads_out,
@@ -29,25 +31,10 @@ from harness.artifacts.files import (
 )
 from harness.artifacts.manifest import MANIFEST, MOST_BYTES, line_of, read_manifest, where
 from harness.core import golden
-from harness.core.archive import ArchiveFormat
 from harness.core.errors import ConfigError, FixtureError, GoldenError, SelectionError
 from harness.core.models import GivenArtifact, ModelDeclaration
 from harness.core.text import first_few
 from harness.worker import wire
-
-# What may load, or deserves a row of its own: an empty file was an artifact once.
-MAY_LOAD: Final = frozenset(
-    {
-        ArchiveFormat.TORCHSCRIPT,
-        ArchiveFormat.MOBILE,
-        ArchiveFormat.FLATBUFFER,
-        ArchiveFormat.LEGACY_TORCHSCRIPT,
-        ArchiveFormat.EXPORTED_PROGRAM,
-        ArchiveFormat.GOLDEN_BUNDLE,
-        ArchiveFormat.EMPTY,
-        ArchiveFormat.UNKNOWN,
-    }
-)
 
 
 def finished(model: ModelDeclaration) -> ModelDeclaration:
@@ -198,22 +185,38 @@ def _listed(paths: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, l
 
 
 INSPECT: Final = "inspect says more"
+LEFT_OUT, NO_RESULT = " (left out)", " (a row without a result)"
 NOT_THERE: Final = "paths are relative to the manifest"
 
 
 @dataclass(frozen=True, kw_only=True)
 class GivenModels:
-    """Models that are files, and notes on what was left out."""
+    """Models that are files, and notes on what was left out.
+
+    ``left_out``: the notes on files that are something else than a model, each with the model that the file may have
+    been before.
+    """
 
     models: tuple[ModelDeclaration, ...]
     notes: tuple[str, ...] = ()
+    left_out: tuple[tuple[str, ModelDeclaration], ...] = ()
+
+    def with_known(self, known: Collection[str]) -> "GivenModels":
+        """Return them with those left out whose names are ``known`` as models: these get a row that says so."""
+        again = {note: model for note, model in self.left_out if model.name in known}
+        return replace(
+            self,
+            models=merge_catalogue((*self.models, *again.values())),
+            notes=tuple(NO_RESULT.join(note.rsplit(LEFT_OUT, 1)) if note in again else note for note in self.notes),
+            left_out=tuple((note, model) for note, model in self.left_out if note not in again),
+        )
 
 
 def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenModels:
     """Return the models that ``names`` mean: files, folders, patterns, golden bundles and manifests.
 
-    A file of a folder that is damaged or cannot be read is a model too, so that its row says so. A damaged bundle there
-    becomes a note: nobody knows which model it was.
+    A file of a folder that is damaged, cannot be read, or is what a checkout or a download leaves in place of a model
+    is a model too, so that its row says so. A damaged bundle there becomes a note: nobody knows which model it was.
 
     Args:
         names: as typed; a folder with a ``models.toml`` directly in it means that manifest.
@@ -245,7 +248,7 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
         notes += _unmentioned(manifest, path, models)
         declared += models
     declared_paths = {model.given.path for model in declared if model.given is not None}
-    usable = []
+    usable, left_out = [], {}
     for file in files.values():
         outside = leads_out(file.path, file.within)  # so it is not opened, and has a row that says so
         wrong = "" if outside else what_else(file.path)
@@ -254,17 +257,36 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
         is_bundle = not file.named and file.path.endswith(golden.SUFFIX)
         if is_bundle and outside:
             wrong = f"is a link that leads out of {file.within}"
+        is_replaced = bool(wrong) and is_in_place_of_a_model(file.path, format_of(file.path))
         if wrong:
-            notes.append(f"{shown(file.path)} {wrong} (left out)")
+            notes.append(f"{shown(file.path)} {wrong}{NO_RESULT if is_replaced else LEFT_OUT}")
+        if wrong and not is_replaced:
+            left_out[notes[-1]] = file
         elif is_bundle and (why_not := _why_no_bundle(file.path)):
-            notes.append(f"{why_not} (left out)")
+            notes.append(f"{why_not}{LEFT_OUT}")
         elif file.path not in declared_paths:
             usable.append(file)
     if not usable and not declared:
         raise SelectionError(f"{', '.join(names)}: no TorchScript there: {first_few(notes, 3, '; ')}", INSPECT)
     models = _merged(declared, usable)
     walked = [name if base is None else str(base / name) for name in names]
-    return GivenModels(models=models, notes=(*notes, *orphan_notes(models, walked)))
+    return GivenModels(
+        models=models,
+        notes=(*notes, *orphan_notes(models, walked)),
+        left_out=tuple(_before(left_out, usable, [model.name for model in declared])),
+    )
+
+
+def _before(
+    left_out: Mapping[str, FoundFile], usable: Sequence[FoundFile], declared: Sequence[str]
+) -> Iterator[tuple[str, ModelDeclaration]]:
+    """Yield each note with its file as the model that it was in an earlier run, if it was one, by its name then."""
+    called = names.names_of([file.path for file in (*usable, *left_out.values())], declared)
+    yield from ((note, _model(file, called[file.path])) for note, file in left_out.items() if _is_model_file(file))
+
+
+def _is_model_file(file: FoundFile) -> bool:
+    return Path(file.path).suffix.lower() in SUFFIXES and not file.path.endswith(golden.SUFFIX)
 
 
 def _manifest(path: str) -> str | None:

@@ -57,6 +57,10 @@ class FleetManifest:
                 merged.update(values)
         return merged
 
+    def names(self, *paths: str) -> bool:
+        """Whether an entry is of this one artifact, by any of its paths, rather than of all that a pattern matches."""
+        return any(pattern in (path, glob.escape(path)) for pattern, _ in self.entries for path in paths)
+
     def idle(self, artifacts: Iterable[Sequence[str]]) -> tuple[str, ...]:
         """Return a note for each pattern that matches no path of any artifact: a typing error looks like that."""
         known = list(artifacts)

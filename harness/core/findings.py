@@ -54,6 +54,8 @@ SEVERITY: dict[str, Severity] = {
     "recompilation": Severity.NAMED,
     "replay_time": Severity.NAMED,
     "quantity_lost": Severity.NAMED,
+    # the run has no such model any more, and its baseline had
+    "gone": Severity.NAMED,
     "not_confirmed": Severity.WARN,
     # we could not tell
     "export_error": Severity.INCONCLUSIVE,
@@ -76,6 +78,7 @@ SEVERITY: dict[str, Severity] = {
     "waiver_elsewhere": Severity.WARN,
     "waiver_unused": Severity.WARN,
     "changed_operator": Severity.WARN,
+    "no_value": Severity.WARN,
     "guessed_inputs": Severity.INFO,
     "rewritten_file": Severity.INFO,
     "recompiles": Severity.INFO,
@@ -90,7 +93,7 @@ SEVERITY: dict[str, Severity] = {
 }
 
 # Findings of a run and of no single cell: no rule for some models is about them, and no waiver.
-OF_THE_RUN = ("common_slowdown",)
+OF_THE_RUN = ("common_slowdown", "gone")
 
 DISTURBANCE = "disturbance"
 """Of any kind: the ``Disturbance`` that was its reason, where there was one."""

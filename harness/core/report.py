@@ -42,7 +42,8 @@ class CellChange:
     """One cell in both runs.
 
     ``was`` and ``now``: its status as the reports have it; None where that run does not have the cell; ``why``: what
-    the change is read from; empty where the two statuses say it all.
+    the change is read from; empty where the two statuses say it all. ``still_broken``: it fails in both releases, as in
+    the baseline, which held it against the model since an earlier one in which it worked.
     """
 
     cell: str
@@ -52,6 +53,7 @@ class CellChange:
     was: Status | None = None
     now: Status | None = None
     why: str = ""
+    still_broken: bool = False
 
     @property
     def words(self) -> str:
@@ -68,6 +70,7 @@ class BaselineReport:
         run: name of the other run; ``decision`` and ``started_at`` are its own.
         differences: what else is not alike in the two runs, a sentence each.
         other_artifacts: models whose artifact is another one than it was.
+        now_guessed: models whose requests were given there, and are guessed here.
         changes: in the order of ``Change``; cells that are unchanged only where there is something to say of them.
         counts: change -> how many cells, those that are unchanged too.
     """
@@ -77,6 +80,7 @@ class BaselineReport:
     decision: Decision
     differences: tuple[str, ...] = ()
     other_artifacts: tuple[str, ...] = ()
+    now_guessed: tuple[str, ...] = ()
     changes: tuple[CellChange, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
 

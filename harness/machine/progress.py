@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TextIO
 
 from harness.core.text import visible
@@ -69,6 +69,8 @@ class Progress:
         self._end: float | None = None
         self._stage, self._done, self._total = "", 0, 0
         self._red: set[str] = set()
+        self.waived: Collection[str] = ()
+        """Models of which a waiver lets something pass: what of them looks red may be known."""
         self._activities: list[Activity] = []
         self._doing = ""
         self._line = ""
@@ -184,7 +186,9 @@ class Progress:
             return
         self._last = now
         count = f" {self._done}/{self._total}" if self._total else ""
-        red = f", {len(self._red)} red" if self._red else ""
+        waived = len(self._red & {*self.waived})
+        counts = ((len(self._red) - waived, "red"), (waived, "red with a waiver"))
+        red = "".join(f", {number} {words}" for number, words in counts if number)
         what = self._now(now) or what or self._doing
         line = visible(f"[{now - self._begin:6.1f} s] {self._stage}{count}{self._left(now)}{red}  {what}".rstrip())
         if self._terminal:

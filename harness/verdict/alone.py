@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from harness.artifacts.archive.formats import FAILURES, FORMATS
+from harness.artifacts.archive.formats import FAILURES, FORMATS, MAY_LOAD
 from harness.checks.outputs.compare import answers_hold_value
 from harness.checks.outputs.findings import with_freedom
 from harness.checks.prediction.check import inspect_file
@@ -27,17 +27,7 @@ from harness.worker import wire
 
 DAMAGE: Final = frozenset(("damaged", "member_missing", "member_short"))
 """Kinds of problems of a file that no release can help: it ends too early, or lacks what it refers to."""
-NO_MODEL: Final = frozenset(
-    (
-        ArchiveFormat.EMPTY,
-        ArchiveFormat.LFS_POINTER,
-        ArchiveFormat.WEB_PAGE,
-        ArchiveFormat.TEXT,
-        ArchiveFormat.OTHER_ZIP,
-        ArchiveFormat.UNKNOWN,
-    )
-)
-"""What is left where a copy, a download or a checkout went wrong."""
+NO_MODEL: Final = frozenset(ArchiveFormat) - MAY_LOAD | {ArchiveFormat.EMPTY, ArchiveFormat.UNKNOWN}
 
 
 def judge_one(
@@ -96,17 +86,18 @@ def with_damage(verdict: CellVerdict, path: str) -> CellVerdict:
     damage = _damage_of(inspect_file(path, {}))
     if not damage:
         return verdict
-    message = f"not judged: the file is damaged: {damage}; {FAILURES['damaged']}"
+    message = f"not judged: {damage}"
     finding = replace(refused, kind="damaged_file", message=message, subject=verdict.model, error="")
     return replace(verdict, status=Status.INCONCLUSIVE, findings=(finding,), note="")
 
 
 def _damage_of(file: InspectedFile) -> str:
+    """Return why no release can load a file, and what to do; empty where reading it shows nothing of the kind."""
+    if file.facts is not None and file.facts.format in NO_MODEL:
+        return f"the file is no model: {'; '.join(FORMATS[file.facts.format])}"
     problems = [file.failure] if file.failure is not None else file.facts.problems if file.facts is not None else []
     texts = [problem.text for problem in problems if problem.kind in DAMAGE]
-    if file.facts is not None and file.facts.format in NO_MODEL:
-        texts.append(FORMATS[file.facts.format][0])
-    return next(iter(texts), "")
+    return f"the file is damaged: {texts[0]}; {FAILURES['damaged']}" if texts else ""
 
 
 def settings_between(

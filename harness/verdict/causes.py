@@ -540,7 +540,7 @@ def _remedy(items: Sequence[_Red]) -> tuple[Fix | None, tuple[tuple[str, str], .
         many = f"mitigates {len(chosen)} of {len(items)} cells" if len(items) > 1 else ""
         return remedy, paste.get(remedy.name, ()), many
     models = {item.cell.model for item in items}
-    many = f"of {len(patched)} of {len(models)} models" if len(patched) < len(models) else ""
+    many = f"of {len(patched)} of {len(models)} models" if 0 < len(patched) < len(models) else ""
     return remedy, tuple(patched.items()), many
 
 
@@ -551,8 +551,10 @@ def _commands(key: Key, items: Sequence[_Red], report: RunReport) -> Iterator[tu
         yield "prune", prune_command(report, items[0].cell.cell)
     yield "rerun", rerun_of_cause(report, key.id, items[0].cell.cell)
     bisect = next((command for item in items if (command := bisect_command(report, item.cell))), "")
-    if bisect and not any(explained.by == "bisect" for item in items for explained in item.explained):
+    searched = [explained for item in items for explained in item.explained if explained.by == "bisect"]
+    is_lost = any(fix.rewrites for explained in searched if not explained.patched for fix in explained.fixes)
+    if bisect and (not searched or is_lost):
         yield "bisect", bisect
     first = items[0]
     if first.status is Status.FAIL and first.finding is not None and first.finding.kind in ANSWERS:
-        yield "accept", waive_command(report, key.id, first.cell.cell)
+        yield "accept", waive_command(report, key.id, first.cell.cell, {item.cell.model for item in items})

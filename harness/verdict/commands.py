@@ -2,6 +2,7 @@
 
 import contextlib
 import shlex
+from collections.abc import Collection
 from dataclasses import replace
 from itertools import chain
 
@@ -51,10 +52,15 @@ def more_command(report: RunReport) -> str:
     return shlex.join([*program, "compat", "--resume", run, "--more", MORE])
 
 
-def waive_command(report: RunReport, cause: str, cell: str) -> str:
-    """Return the command that waives a cause, once NAME and TEXT are what they stand for."""
+def waive_command(report: RunReport, cause: str, cell: str, models: Collection[str]) -> str:
+    """Return the command that waives a cause of ``models``, once NAME and TEXT are what they stand for.
+
+    Where all its models have one owner, that is the NAME.
+    """
     program, run, _ = _rerun_words(report, cell)
-    return shlex.join([*program, "waivers", "add", run, "--cause", cause, *chain.from_iterable(PLACEHOLDERS.items())])
+    owners = {item.owner for item in report.models if item.model in models}
+    said = PLACEHOLDERS | ({"--owner": owners.pop()} if len(owners) == 1 and all(owners) else {})
+    return shlex.join([*program, "waivers", "add", run, "--cause", cause, *chain.from_iterable(said.items())])
 
 
 def prune_command(report: RunReport, cell: str) -> str:

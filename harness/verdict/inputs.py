@@ -15,7 +15,7 @@ from harness.verdict.mitigation import provenance_words
 GUESSED: Final = "guessed from the graph: "
 """How the note of an adoption begins that made inputs up."""
 NAMED: Final = 3
-NO_VALUE: Final = "no value was compared: it answers the guessed inputs with NaN, infinity or nothing"
+NO_VALUE: Final = "no value was compared: it answers its requests with NaN, infinity or nothing"
 UNSHOWN: Final = "its inputs are guesses, which may not show it: give requests"
 SHOWN_ONLY: Final = "the latency of guessed inputs is shown and decides nothing"
 
@@ -101,8 +101,7 @@ def with_requests(verdict: CellVerdict) -> CellVerdict:
 def with_inputs(verdict: CellVerdict, artifact: Artifact, *, answered: bool = True, evidence: str = "") -> CellVerdict:
     """Return the verdict on a model alone with how its inputs were come by; PASS needs a call of every method named.
 
-    ``answered``: whether the old release's answers hold a value to compare; asked only of guessed inputs; ``evidence``:
-    where the inputs lie.
+    ``answered``: whether the old release's answers hold a value to compare; ``evidence``: where the inputs lie.
     """
     if not artifact.input_sets:
         return _never(verdict, artifact)
@@ -115,8 +114,11 @@ def with_inputs(verdict: CellVerdict, artifact: Artifact, *, answered: bool = Tr
         notes.append(
             Finding(kind="guessed_inputs", message=f"its inputs were {artifact.inputs_note}", evidence=evidence)
         )
-        if not answered and verdict.status is Status.PASS:
+    if not answered and verdict.status is Status.PASS:
+        if guess_of(artifact):
             doubts.append(Finding(kind="not_decidable", message=NO_VALUE, evidence=evidence))
+        else:
+            notes.append(Finding(kind="no_value", message=NO_VALUE, evidence=evidence))
     if verdict.status is not Status.PASS:
         return replace(verdict, findings=(*verdict.findings, *doubts, *notes))
     findings = (*doubts, *verdict.findings, *notes)

@@ -17,18 +17,20 @@ from harness.core.outcome import Status
 from harness.core.plan import INITIALIZATION_LIMIT, LatencyBudget, PolicySettings
 from harness.core.policy import ModelPolicy, PolicyReport, Regated, RegatedCell
 from harness.core.quantities import INITIALIZATION, STEADY
-from harness.core.report import BaselineReport, CellTrend, ModelReport, RunReport, ScenarioReport
-from harness.core.text import counted, joined
-from harness.core.verdict import CellVerdict, Finding, Judgement, Mitigation, RowVerdict
+from harness.core.report import CellTrend, ModelReport, RunReport, ScenarioReport
+from harness.core.text import counted, first_few, joined
+from harness.core.verdict import CellVerdict, Finding, Judgement, Mitigation, RowVerdict, Waiver, WaiverState
 from harness.serving.scenarios import INITIALIZATIONS
 from harness.verdict.causes import with_causes
-from harness.verdict.decide import decide, judge_row
+from harness.verdict.decide import NAMED, decide, judge_row
 from harness.verdict.demands import demands, unmet
 from harness.verdict.enforce import WaiverContext, enforce, judge_timed, settled, without_policy
 from harness.verdict.latency import judge_common, may_be_taken_off
-from harness.verdict.since import BROKEN_SINCE
-from harness.verdict.waivers.uses import waiver_notes, waiver_uses
+from harness.verdict.since import BROKEN_SINCE, gone_models
+from harness.verdict.waivers.apply import concerns, has_expired, is_for
+from harness.verdict.waivers.uses import ran_by, waiver_notes, waiver_uses
 
+GONE: Final = "gone"
 HOLDING: Final = (Severity.FAIL, Severity.INCONCLUSIVE)
 
 
@@ -44,7 +46,8 @@ def regate(
     """Return the report as this policy and these waivers judge it; ``policies`` has one for every row's model."""
     divided = may_be_taken_off(report.common, _budget(report), settings)
     cells = settled(_judged_again(report, policies, context, divided=divided), settings, context)
-    cells = {name: _held_back(own, report.baseline, settings) for name, own in cells.items()}
+    live = [item for item in context.waivers if is_for(item, context.ran) and not has_expired(item, context.today)]
+    cells = {name: _held_back(own, report, settings, live) for name, own in cells.items()}
     rows = [
         judge_row(row.model, cells[row.model], _still_mitigated(row, cells[row.model])) for row in report.judgement.rows
     ]
@@ -87,11 +90,13 @@ def regate(
 def with_broken(report: RunReport) -> RunReport:
     """Return the report decided with its baseline: what works in neither release any more is undecided, never green."""
     settings = report.policy.settings
+    live = [use.waiver for use in report.waivers if use.state not in (WaiverState.EXPIRED, WaiverState.OTHER_PAIR)]
     rows = [
-        judge_row(row.model, _held_back(row.cells, report.baseline, settings), row.mitigations)
+        judge_row(row.model, _held_back(row.cells, report, settings, live), row.mitigations)
         for row in report.judgement.rows
     ]
-    if all(now.cells == row.cells for now, row in zip(rows, report.judgement.rows, strict=True)):
+    same = all(now.cells == row.cells for now, row in zip(rows, report.judgement.rows, strict=True))
+    if same and not _gone(report, settings):
         return report
     judgement = _decided(report, rows, settings, unmet(report.policy.demands))
     baseline, status = report.baseline, {cell.cell: cell.status for cell in judgement.cells}
@@ -102,25 +107,28 @@ def with_broken(report: RunReport) -> RunReport:
 
 
 def _held_back(
-    cells: Sequence[CellVerdict], baseline: BaselineReport | None, settings: PolicySettings
+    cells: Sequence[CellVerdict], report: RunReport, settings: PolicySettings, live: Sequence[Waiver]
 ) -> tuple[CellVerdict, ...]:
-    """Return the cells of one model; those that fail in both releases, and did not in the baseline, gate."""
-    changes = baseline.changes if baseline is not None else ()
-    broken = {item.cell: item.why for item in changes if item.change is CellTrend.NEW}
+    """Return the cells of one model; those that fail in both releases, and worked by the baselines, gate.
+
+    ``live``: the waivers that count today for this pair; one of ``broken_since`` lets them stay as they are.
+    """
+    changes = report.baseline.changes if report.baseline is not None else ()
+    broken = {item.cell: item.why for item in changes if item.change is CellTrend.NEW or item.still_broken}
+    waivers, ran = [item for item in live if item.kind == BROKEN_SINCE], ran_by(report)
     weight = Severity(settings.severity.get(BROKEN_SINCE, SEVERITY[BROKEN_SINCE]))
-    own = [without_policy(cell) if BROKEN_SINCE in cell.kinds else cell for cell in cells]
-    return tuple(
-        replace(
-            cell,
-            status=STATUS_OF[weight],
-            judged=cell.status,
-            judged_note=cell.note,
-            findings=(Finding(kind=BROKEN_SINCE, message=broken[cell.cell], subject=cell.model), *cell.findings),
-        )
-        if cell.status is Status.SAME_FAIL and cell.decides and cell.cell in broken and weight in HOLDING
-        else cell
-        for cell in own
-    )
+
+    def held_back(cell: CellVerdict) -> CellVerdict:
+        cell = without_policy(cell) if BROKEN_SINCE in cell.kinds else cell
+        if not (cell.status is Status.SAME_FAIL and cell.decides and cell.cell in broken and weight in HOLDING):
+            return cell
+        finding = Finding(kind=BROKEN_SINCE, message=broken[cell.cell], subject=cell.model)
+        told = replace(cell, findings=(finding, *cell.findings))
+        if any(concerns(waiver, cell, ran) for waiver in waivers):
+            return told
+        return replace(told, status=STATUS_OF[weight], judged=cell.status, judged_note=cell.note)
+
+    return tuple(map(held_back, cells))
 
 
 def _untimed(report: RunReport) -> list[str]:
@@ -235,12 +243,18 @@ def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySett
         accepted=applied,
         rollback=report.rollback,
         unmet=missing,
-        findings=() if common is None else (common,),
+        findings=(*([] if common is None else [common]), *_gone(report, settings)),
         severity=settings.severity,
     )
     if before.interrupted:
         return replace(judgement, interrupted=before.interrupted, exit_code=int(ExitCode.INTERRUPTED))
     return judgement
+
+
+def _gone(report: RunReport, settings: PolicySettings) -> tuple[Finding, ...]:
+    """Return which models of the baseline the run lacks, where the policy has that decide."""
+    gone = gone_models(report) if settings.severity.get(GONE) in HOLDING and not report.judgement.of_cell else []
+    return (Finding(kind=GONE, message=f"gone since the baseline: {first_few(gone, NAMED)}"),) if gone else ()
 
 
 def _budget(report: RunReport) -> LatencyBudget:

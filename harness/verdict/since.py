@@ -93,7 +93,21 @@ def change_of(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOfte
     if Stand.RED in stands or (Stand.OPEN in stands and Stand.GOOD in stands):
         first = stands[0] not in (Stand.RED, Stand.GOOD)
         return CellTrend.UNDECIDED, f"{'the other run' if first else 'this run'} does not say whether it fails"
+    if _is_still_broken(before, now):
+        return CellTrend.UNCHANGED, f"{_how_broken(now)}, and worked before the baseline"
     return CellTrend.UNCHANGED, _other_policy(before, now)
+
+
+def _is_still_broken(before: Seen, now: Seen) -> bool:
+    """Whether what fails in both releases in both runs was held against it in the first, for it had worked before."""
+    both = before.stand is now.stand is Stand.BROKEN and now.cell.decides
+    return both and bool({BROKEN_SINCE, "damaged_file"} & {*before.cell.kinds})
+
+
+def _how_broken(now: Seen) -> str:
+    kinds = {*now.cell.kinds} - {BROKEN_SINCE}
+    does = "fails in both releases" if kinds else "fails in the old release"
+    return "loads in neither release" if kinds & {"load_error", "damaged_file"} else does
 
 
 def _both_red(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> TrendAndReason:
@@ -115,11 +129,8 @@ def _broken(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften)
     change, why = _turned(before, now, same_asked=same_asked, more_often=more_often)
     if change is not CellTrend.NEW:
         return change, why
-    kinds = {*now.cell.kinds} - {BROKEN_SINCE}
-    does = "fails in both releases" if kinds else "fails in the old release"
-    does = "loads in neither release" if kinds & {"load_error", "damaged_file"} else does
     was = "passed" if before.stand is Stand.GOOD else "failed in the new one only"
-    return change, joined(f"{does}, and {was} in the baseline", why)
+    return change, joined(f"{_how_broken(now)}, and {was} in the baseline", why)
 
 
 def _turned(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> TrendAndReason:
@@ -225,6 +236,7 @@ def since(before: RunReport, now: RunReport, more_often: MoreOften) -> BaselineR
         decision=before.judgement.decision,
         differences=tuple(_differences(before, now)),
         other_artifacts=tuple(_other_artifacts(before, now)),
+        now_guessed=tuple(_now_guessed(before, now)),
         changes=tuple(sorted(listed, key=lambda change_made: ORDER.index(change_made.change))),
         counts={
             change.value: count
@@ -268,6 +280,7 @@ def _cell_change(
         was=was.cell.status if was is not None else None,
         now=now.cell.status if now is not None else None,
         why=why,
+        still_broken=was is not None and now is not None and _is_still_broken(was, now),
     )
 
 
@@ -319,6 +332,20 @@ def _other_artifacts(before: RunReport, now: RunReport) -> Iterator[str]:
         was = digests.get(model.model, "")
         if was and model.artifact_digest and was != model.artifact_digest:
             yield model.model
+
+
+def _now_guessed(before: RunReport, now: RunReport) -> Iterator[str]:
+    given = {model.model for model in before.models if model.asked and not model.guessed}
+    yield from (model.model for model in now.models if model.guessed and model.model in given)
+
+
+def gone_models(report: RunReport) -> list[str]:
+    """Return the models that the baseline had and this run does not select."""
+    rows = {row.model for row in report.judgement.rows}
+    changes = report.baseline.changes if report.baseline is not None else ()
+    return list(
+        dict.fromkeys(item.model for item in changes if item.change is CellTrend.GONE and item.model not in rows)
+    )
 
 
 def _differences(before: RunReport, now: RunReport) -> Iterator[str]:

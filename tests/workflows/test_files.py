@@ -134,6 +134,52 @@ def test_the_job_of_gitlab_names_the_models_that_start_it() -> None:
     assert all(f"{folder}/**/*" in rule["changes"] for rule in job["rules"])
 
 
+REPORTS = "reports/2026-11-29T02-12-44-2.1.2-to-2.6.0"
+PATCHED = f"{REPORTS}/explained/ranker__alone/rewrites/device-test-3891de46/ranker.pt"
+
+
+def fits(path: str, pattern: str) -> bool:
+    """Whether a pattern of an upload means a file; a folder means all below it."""
+    whole = pattern + "**" * pattern.endswith("/")
+    parts = [
+        ".*" if part == "**" else "[^/]*" if part == "*" else re.escape(part) for part in re.split(r"(\*+)", whole)
+    ]
+    return re.fullmatch("".join(parts).replace(".*/", "(?:.*/)?"), path) is not None
+
+
+@pytest.mark.parametrize(
+    ("path", "is_kept"),
+    [
+        (f"{REPORTS}/report.json", True),
+        (PATCHED, True),
+        (PATCHED.replace(".pt", ".inputs.pt"), True),
+        (f"{REPORTS}/given/ranker-8cf8cebaf512.pt", False),
+        (f"{REPORTS}/probes/8cf8cebaf512/ranker.pt", False),
+        (f"{REPORTS}/explained/ranker__alone/probes/8cf8cebaf512/inputs/tensors.bin", False),
+    ],
+)
+def test_what_the_comment_says_to_deploy_is_in_the_uploaded_run(path: str, is_kept: bool) -> None:
+    (job,) = load(EXAMPLES / "gitlab-ci.yml").values()
+    named = any(fits(path, pattern) for pattern in job["artifacts"]["paths"])
+    assert (named and not any(fits(path, pattern) for pattern in job["artifacts"]["exclude"])) is is_kept
+    (step,) = [step for step in load(ACTION)["runs"]["steps"] if step.get("name") == "Keep the run"]
+    kept = False
+    for line in step["with"]["path"].splitlines():  # as @actions/glob reads them: the last one that fits counts
+        pattern = line.removeprefix("!").replace("${{ inputs.project }}/.torchscript-gate/", "")
+        kept = not line.startswith("!") if fits(path, pattern) else kept
+    assert kept is is_kept
+
+
+def test_every_example_fetches_models_from_git_lfs() -> None:
+    for name in ("version-bump-gate.yml", "fleet-gate.yml"):
+        jobs = load(WORKFLOWS / name)["jobs"].values()
+        checkouts = [step for job in jobs for step in job["steps"] if "actions/checkout" in step.get("uses", "")]
+        assert checkouts and all(step["with"]["lfs"] for step in checkouts)
+    pages = (PROJECT / "docs" / "guide" / "in-ci.md", ACTION)
+    for text in (page.read_text() for page in pages):
+        assert re.findall(r"actions/checkout\S+[\s\S]{0,30}lfs: true", text)
+
+
 def test_an_undecided_job_of_gitlab_may_not_pass() -> None:
     (job,) = load(EXAMPLES / "gitlab-ci.yml").values()
     assert "allow_failure" not in job

@@ -49,8 +49,13 @@ def stored_report(folder: Path, *, program: str = "") -> RunReport:
 
 
 def with_explanations(report: RunReport, folder: Path) -> RunReport:
-    """Return the report with what searches have found about the run in ``folder`` since."""
-    return with_causes(replace(report, explained=with_later(report.explained, kept(folder))))
+    """Return the report with what searches have found about the run in ``folder`` since.
+
+    A patched archive that is not there, as in a copy without it, is nothing to deploy.
+    """
+    found = with_later(report.explained, kept(folder))
+    here = (item if (folder / item.patched).is_file() else replace(item, patched="") for item in found)
+    return with_causes(replace(report, explained=tuple(here)))
 
 
 def read_report(

@@ -42,6 +42,8 @@ def compat(project: Project, *, baseline: str | None = None) -> Finished:
         return _resume(project, project.resume, baseline)
     plan = make_plan(project)
     earlier = _earlier(project, plan, baseline)
+    given = project.models.with_known({row.model for row in earlier.judgement.rows} if earlier is not None else ())
+    plan = plan if given == project.models else make_plan(project, given)
     _refuse_planted_defects(plan)
     plan = replace(plan, notes=(*plan.notes, *machine_notes(plan)))
     title = f"{_short(plan.old)}-to-{_short(plan.new)}"
@@ -119,7 +121,8 @@ def execute(plan: Plan, run_dir: RunDir, project: Project) -> Finished:
         plan = ending_at(plan, project.until)
     plan = replace(plan, budget_s=_budget_s(project))
     before = look(plan, run_dir)
-    waived = {waiver.model for waiver in project.waivers(plan.settings)}
+    waived = {waiver.model for waiver in project.waivers(plan.settings) if waiver.expires >= clock.today()}
+    project.progress.waived = waived
 
     def finish(report: RunReport) -> Finished:
         run_dir.write(REPORT, dump_report(report))  # before anything else that may fail

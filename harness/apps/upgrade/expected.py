@@ -35,7 +35,8 @@ def tell_predicted(plan: Plan, progress: Progress) -> None:
         progress.step(name)
         if verdict is not None and verdict.prediction is Prediction.FAILS:
             why = next(finding for finding in verdict.findings if finding.weight is Weight.STOPS)
-            progress.note(f"foretold  {name} will not load in {plan.new.name}: {why.words}")
+            known = " (has a waiver)" if name in progress.waived else ""
+            progress.note(f"foretold  {name}{known} will not load in {plan.new.name}: {why.words}")
 
 
 def tell_expected(facts: WithWorker, effects: Effects) -> None:

@@ -59,6 +59,8 @@ def _plain(head: bytes) -> ArchiveFormat:
         return ArchiveFormat.PICKLE
     if len(head) > 2 and head[0] == 0x08 and 0 < head[1] <= 32 and head[2] in ONNX_NEXT:
         return ArchiveFormat.ONNX
+    if ZIP.startswith(head):
+        return ArchiveFormat.UNKNOWN  # cut within its first bytes, of which some are letters
     if head.lstrip()[:14].lower().startswith(WEB_PAGE):
         return ArchiveFormat.WEB_PAGE
     return ArchiveFormat.TEXT if all(byte in TEXTUAL for byte in head) else ArchiveFormat.UNKNOWN
@@ -100,6 +102,31 @@ def _saved(pickled: Pickled) -> ArchiveFormat:
     tensors = sum(name_of(value).startswith("torch._utils.") for _, value in entries)
     return ArchiveFormat.STATE_DICT if entries and tensors >= STATE_SHARE * len(entries) else ArchiveFormat.TORCH_SAVE
 
+
+# What may load, or deserves a row of its own: an empty file was an artifact once.
+MAY_LOAD = frozenset(
+    {
+        ArchiveFormat.TORCHSCRIPT,
+        ArchiveFormat.MOBILE,
+        ArchiveFormat.FLATBUFFER,
+        ArchiveFormat.LEGACY_TORCHSCRIPT,
+        ArchiveFormat.EXPORTED_PROGRAM,
+        ArchiveFormat.GOLDEN_BUNDLE,
+        ArchiveFormat.EMPTY,
+        ArchiveFormat.UNKNOWN,
+    }
+)
+IN_PLACE_OF_A_MODEL = frozenset(
+    {
+        ArchiveFormat.LFS_POINTER,
+        ArchiveFormat.WEB_PAGE,
+        ArchiveFormat.TEXT,
+        ArchiveFormat.GZIP,
+        ArchiveFormat.TAR_SAVE,
+        ArchiveFormat.OTHER_ZIP,
+    }
+)
+"""What a copy, a download or a checkout that went wrong leaves under the name of a model."""
 
 LOAD_AND_SAVE = "torch.jit.load it in the release that wrote it, and torch.jit.save it"
 SAVE_THE_MODEL = "it holds values without code: torch.export.save or torch.jit.save the model that uses them"

@@ -275,11 +275,18 @@ def error_of(tensor: TensorMetrics) -> float:
 
 
 def beyond_tolerance(comparison: OutputComparison) -> Beyond | None:
-    """Return the failing difference of most tolerances; None where none fails or no tolerance would accept it."""
+    """Return the failing difference of most tolerances, over the largest golden value as findings say it.
+
+    None where none fails or no tolerance would accept it.
+    """
     failing = [tensor for tensor in comparison.tensors if not deciding_rule(tensor)[1]]
     if any(deciding_rule(tensor)[0] == PLACEMENT or not tensor.tolerance_abs for tensor in failing):
         return None
-    differences = (Beyond(value=item.max_abs, allowed=item.tolerance_abs, is_ratio=False) for item in failing)
+    differences = (
+        Beyond(value=item.max_abs / scale, allowed=item.tolerance_abs / scale, is_ratio=False)
+        for item in failing
+        for scale in [item.scale or 1.0]
+    )
     return max(differences, key=lambda item: item.factor, default=None)
 
 

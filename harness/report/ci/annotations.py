@@ -12,13 +12,14 @@ from typing import NamedTuple
 from harness.core.findings import Severity, weight
 from harness.core.outcome import Status
 from harness.core.report import RunReport
-from harness.core.text import prose, visible
+from harness.core.text import first_few, prose, visible
 from harness.core.verdict import Cause, CellVerdict
 from harness.report.ci.checks import DECISION, Check, State, checks, declared, file_and_line
 from harness.report.documents.causes import models_words
 from harness.report.text.table import table_rows
 from harness.report.words.phrases import phrase, scenario_words, shorten
 from harness.report.words.policy import let_pass
+from harness.report.words.to_upgrade import owners_of
 from harness.verdict.counting import cause_word
 from harness.verdict.waivers.uses import waiver_notes
 
@@ -60,8 +61,8 @@ def render_annotations(report: RunReport, *, directory: str = "", places: Mappin
     in_causes = {cell for cause in report.causes for cell in cause.cells if cause.status is not Status.PASS}
     shown = [check for check in checks(report, directory=directory) if _shown(check) and check.name not in in_causes]
     whole, *rest = [_annotation(check, known) for check in shown]
-    found = [whole, *(_of_cause(cause, known) for cause in report.causes), *rest]
-    found = [*_of_waivers(report), *found, *_warned_cells(report, known)]
+    found = [whole, *(_of_cause(report, cause, known) for cause in report.causes), *rest]
+    found = [*_of_waivers(report), *_of_requests(report), *found, *_warned_cells(report, known)]
     lines = [_command(item) for level in ("error", "warning", "notice") for item in _fitting(found, level)]
     return "".join(f"{line}\n" for line in lines)
 
@@ -80,10 +81,11 @@ def _annotation(check: Check, places: Mapping[str, str]) -> Annotation:
     )
 
 
-def _of_cause(cause: Cause, places: Mapping[str, str]) -> Annotation:
+def _of_cause(report: RunReport, cause: Cause, places: Mapping[str, str]) -> Annotation:
     """Return one cause, where its clearest model is declared."""
     lines = [
         f"models: {models_words(cause)}",
+        *(f"owner: {owner}" for owner in owners_of(report, cause)),
         *(f"{label}: {text}" for label, text in cause.evidence),
         *([f"fix: {cause.fix}"] if cause.fix else []),
         *(f"{label}: {command}" for label, command in cause.commands),
@@ -100,6 +102,12 @@ def _of_waivers(report: RunReport) -> list[Annotation]:
     """Return which waivers need somebody: a few lines, before the warnings of which there may be hundreds."""
     notes = waiver_notes(report.waivers)
     return [Annotation("warning", "waivers", shorten(prose(note), _LINE_LIMIT)) for note in notes]
+
+
+def _of_requests(report: RunReport) -> list[Annotation]:
+    guessed = report.baseline.now_guessed if report.baseline is not None else ()
+    words = f"given in the baseline, guessed now: {first_few(guessed, A_LEVEL)}"
+    return [Annotation("warning", "requests", words)] if guessed else []
 
 
 def _warned_cells(report: RunReport, places: Mapping[str, str]) -> list[Annotation]:

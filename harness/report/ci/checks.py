@@ -129,6 +129,7 @@ def _decision(report: RunReport) -> Check:
 
 def _cells(report: RunReport, directory: str) -> Iterator[Check]:
     red = {cell.cell: cell for cell in red_cells(report, directory=directory)}
+    owners = {model.model: model.owner for model in report.models}
     changes = {item.cell: item for item in (report.baseline.changes if report.baseline is not None else ())}
     for row in table_rows(report):
         for cell in row.cells:
@@ -142,7 +143,10 @@ def _cells(report: RunReport, directory: str) -> Iterator[Check]:
                 raw=cell_word(cell),
                 message=_cell_message(cell, reason),
                 model=cell.model,
-                lines=(*_cell_lines(report, cell, red_cell), *_change_lines(report, changes.get(cell.cell), red_cell)),
+                lines=(
+                    *_cell_lines(report, cell, red_cell, owners.get(cell.model, "")),
+                    *_change_lines(report, changes.get(cell.cell), red_cell),
+                ),
                 kinds=cell.kinds,
                 waived=cell.waived,
                 evidence=red_cell.evidence if red_cell is not None else (),
@@ -166,8 +170,10 @@ def _cell_message(cell: CellVerdict, reason: str) -> str:
     return f"let pass by the policy: {passed}" if passed else cell_words(cell) if cell.findings else ""
 
 
-def _cell_lines(report: RunReport, cell: CellVerdict, red: RedCell | None) -> Iterator[tuple[str, str]]:
-    """Yield the story of a red cell, who lets a waived one pass, and the command that shows either again."""
+def _cell_lines(report: RunReport, cell: CellVerdict, red: RedCell | None, owner: str) -> Iterator[tuple[str, str]]:
+    """Yield the owner, the story of a red cell, who lets a waived one pass, and the command that shows either again."""
+    if owner and cell.status is not Status.PASS:
+        yield "owner", owner
     yield from red.lines if red is not None else ()
     yield from (("found", path) for path in (red.found if red is not None else ()))
     yield from (("waived", waived_words(item)) for item in cell.waived)

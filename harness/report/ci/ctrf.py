@@ -121,8 +121,9 @@ def _labels(check: Check, facts: ModelReport | None) -> dict[str, Any]:
     labels |= {"findings": [visible(kind) for kind in check.kinds]} if check.kinds else {}
     labels |= {"group": visible(facts.group)} if facts is not None and facts.group else {}
     labels |= {"baseline": check.change.value} if check.change is not None else {}
+    owners = (facts.owner if facts is not None else "", *(item.owner for item in check.waived))
+    labels |= {"owner": [visible(owner) for owner in dict.fromkeys(owners) if owner]} if any(owners) else {}
     if check.waived:
-        labels["owner"] = [visible(item.owner) for item in check.waived]
         labels["expires"] = [visible(item.expires) for item in check.waived]
     return labels
 

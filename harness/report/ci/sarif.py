@@ -22,6 +22,7 @@ from harness.report.ci.checks import declared, file_and_line
 from harness.report.json.text import json_text
 from harness.report.words.phrases import NO_REASON
 from harness.report.words.summary import headline
+from harness.report.words.to_upgrade import owners_of
 from harness.verdict.linking import compiles_again
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -62,7 +63,7 @@ def render_run_sarif(report: RunReport, *, places: Mapping[str, str] | None = No
     missed = any(not defect.caught for defect in report.judgement.planted_defects)
     decision = [_of_decision(report)] if report.judgement.exit_code and (missed or not causes) else []
     return _log(
-        [*decision, *(_of_cause(cause, known) for cause in causes[:MOST_RESULTS])],
+        [*decision, *(_of_cause(report, cause, known) for cause in causes[:MOST_RESULTS])],
         [_notified(rest)] if rest > 0 else [],
         exit_code=report.judgement.exit_code,
     )
@@ -138,9 +139,11 @@ def _of_decision(report: RunReport) -> dict[str, object]:
     }
 
 
-def _of_cause(cause: Cause, places: Mapping[str, str]) -> dict[str, object]:
+def _of_cause(report: RunReport, cause: Cause, places: Mapping[str, str]) -> dict[str, object]:
     named = ", ".join(cause.models[:NAMED]) + (f" and {len(cause.models) - NAMED} more" if cause.models[NAMED:] else "")
     said = [f"{prose(cause.title)}: {counted(len(cause.models), 'model')}: {prose(named)}"]
+    owners = owners_of(report, cause)
+    said += [f"owner: {prose(', '.join(owners))}"] if owners else []
     said += [f"{prose(label)}: {prose(text)}" for label, text in cause.evidence]
     said += [f"fix: {prose(cause.fix)}"] if cause.fix else []
     found = {places[model]: model for model in reversed(cause.models) if places.get(model)}
@@ -153,6 +156,7 @@ def _of_cause(cause: Cause, places: Mapping[str, str]) -> dict[str, object]:
         "properties": {
             "models": [visible(model) for model in cause.models],
             "cells": [visible(cell) for cell in cause.cells],
+            **({"owners": [visible(owner) for owner in owners]} if owners else {}),
             **({"excess": cause.excess} if cause.excess is not None and math.isfinite(cause.excess) else {}),
         },
     }

@@ -20,7 +20,7 @@ from harness.verdict.counting import cell_word
 
 COLUMNS = (
     *("cell", "model", "group", "scenario", "status", "decides", "findings", "causes", "over_limit", "what"),
-    *("old_s", "new_s", "ratio", "ratio_low", "ratio_high", "duration_s", "rerun"),
+    *("old_s", "new_s", "ratio", "ratio_low", "ratio_high", "duration_s", "rerun", "owner"),
 )
 _TEXT_LIMIT = 400
 
@@ -54,6 +54,7 @@ def _row(report: RunReport, item: ModelExcess, cell: CellVerdict, causes: Sequen
         *_times(facts.latency if facts is not None and cell.scenario == "latency" else None),
         _number(report.durations_s.get(cell.cell)),
         _inert(rerun_command(report, cell.cell)),
+        _inert(facts.owner if facts is not None else ""),
     )
 
 

@@ -27,13 +27,6 @@ def since_words(report: RunReport) -> str:
     return f"{', '.join(said)} (cells), since {found.run}, which was {found.decision.value}"
 
 
-def gone_models(report: RunReport) -> list[str]:
-    """Return the models that the other run had and this one does not select."""
-    rows = {row.model for row in report.judgement.rows}
-    changes = report.baseline.changes if report.baseline is not None else ()
-    return list(dict.fromkeys(item.model for item in changes if item.model not in rows))
-
-
 def trend_counts(found: BaselineReport) -> list[tuple[CellTrend, str, int]]:
     """Return (change, its words, how many cells); what only the other run left open stands apart."""
     counts = []
@@ -47,8 +40,12 @@ def trend_counts(found: BaselineReport) -> list[tuple[CellTrend, str, int]]:
 
 def difference_lines(found: BaselineReport) -> tuple[str, ...]:
     """Return what else is not alike in the two runs, a sentence each."""
-    names = found.other_artifacts
-    return (*found.differences, *([f"another artifact: {first_few(names, NAMES_SHOWN)}"] if names else []))
+    names, guessed = found.other_artifacts, found.now_guessed
+    return (
+        *found.differences,
+        *([f"another artifact: {first_few(names, NAMES_SHOWN)}"] if names else []),
+        *([f"requests given before, guessed now: {first_few(guessed, NAMES_SHOWN)}"] if guessed else []),
+    )
 
 
 def since_lines(report: RunReport, *, listed: int = LISTED) -> tuple[tuple[str, str], ...]:

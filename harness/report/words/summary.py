@@ -1,16 +1,17 @@
 """What the report says outside its table, as plain facts: console and markdown only lay them out."""
 
 from harness.core.errors import ExitCode
+from harness.core.findings import Severity
 from harness.core.outcome import Decision, Status
 from harness.core.report import RunReport, SideReport
 from harness.core.text import counted, first_few, joined
 from harness.core.verdict import Mitigation, PlantedDefectResult, RowVerdict
 from harness.report.text.table import table_rows
 from harness.report.words.phrases import NO_REASON, but_of, exit_words, seconds
-from harness.report.words.since import gone_models
 from harness.report.words.to_upgrade import dear_words, upgradable_after
 from harness.verdict.counting import counts_of
 from harness.verdict.decide import GREEN
+from harness.verdict.since import gone_models
 
 _REVISION, NAMED = 10, 3
 _SHARED = {
@@ -159,7 +160,8 @@ def but_words(report: RunReport) -> str:
 
     That is what is surely over its limit, and which models of the baseline this run does not have.
     """
-    gone = gone_models(report) if report.judgement.decision in GREEN else []
+    severity = report.policy.settings.severity.get("gone", Severity.NAMED)
+    gone = gone_models(report) if report.judgement.decision in GREEN and severity == Severity.NAMED else []
     told = f"gone since the baseline: {first_few(gone, NAMED)}" if gone else ""
     return ", ".join(filter(None, (but_of(report.judgement), told)))
 

@@ -20,6 +20,9 @@ BELOW = "the file below"
 """What a step calls its first ``path``, where that stands on a line of its own."""
 
 
+NOT_HERE = " (not in this copy; the bisect command of its cause writes it)"
+
+
 class Step(NamedTuple):
     """What to do for the models ``whose``: ``text`` has ``BELOW`` where it means ``path``, an archive, or empty.
 
@@ -133,7 +136,7 @@ def _step(report: RunReport, cause: Cause, where: str) -> Step:
         return Step(whose, joined(f"set {fix.name}, {price}{accept}", conditions(fix)), commands=waive)
     more = f" and {counted(len(cause.deploy) - 1, 'more file')} of its cause" if len(cause.deploy) > 1 else ""
     path = path_in_run(where, cause.deploy[0][1]) if cause.deploy else ""
-    deploy = f"deploy {BELOW}{more}" if path else f"rewrite {fix.name}"
+    deploy = f"deploy {BELOW}{more}" if path else f"deploy its rewrite {fix.name}{NOT_HERE}"
     return Step(whose, joined(f"{deploy}, {price}{accept}", conditions(fix)), path, waive)
 
 

@@ -72,6 +72,37 @@ def test_what_is_no_torchscript_is_left_out_of_a_folder_with_a_note_and_a_damage
     assert notes == given_models([f"{fleet}/**/*"]).notes
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", "Git LFS pointer"),
+        (b"<!DOCTYPE html><title>Sign in</title>", "web page"),
+        (b'{"message": "Not Found"}', "text file"),
+        (b"\x1f\x8b\x08\x00", "gzip file"),
+        (zipped({"x/notes.txt": "none"}), "zip archive without a model of torch"),
+        (b"PK", ""),
+        (b"", ""),
+    ],
+)
+def test_what_lies_in_place_of_a_model_is_a_model_whose_row_says_so(fleet: Path, content: bytes, words: str) -> None:
+    write(fleet, ranker_dot_pt=content, paths_dot_pth="/usr/lib", index_dot_ts="export const at = 1;")
+    found = given_models([str(fleet)])
+    assert sorted(model.name for model in found.models) == ["ads_model", "cut", "ranker", "search_model"]
+    notes = [note for note in found.notes if note.startswith(f"{fleet}/ranker.pt")]
+    assert [note.partition(";")[0] for note in notes] == [f"{fleet}/ranker.pt is no TorchScript: {words}"] * bool(words)
+    assert all(note.endswith(" (a row without a result)") for note in notes)
+
+
+def test_what_was_left_out_is_a_model_where_an_earlier_run_knows_it_as_one(fleet: Path) -> None:
+    write(fleet, ads__model_dot_ts=zipped({"x/data.pkl": STATE_DICT}))
+    found = given_models([str(fleet)])
+    assert sorted(model.name for model in found.models) == ["cut", "model", "ranker"]
+    assert found.with_known({"ranker"}) == found
+    again = found.with_known({"ads_model", "search_model"})
+    assert [model.name for model in again.models if model not in found.models] == ["ads_model"]
+    assert [note.rpartition(" (")[2] for note in again.notes] == ["a row without a result)", "left out)", "left out)"]
+
+
 def test_what_is_no_torchscript_is_refused_where_it_was_named(fleet: Path) -> None:
     said = refusal(fleet / "ranker.pt", fleet / "weights.pt")
     assert "weights.pt is no TorchScript: state dict; it holds values without code" in said

@@ -163,6 +163,11 @@ def test_line_says_how_long_a_stage_will_take_and_what_was_found(clock: Clock) -
         "timing 0/5, about 2 min left, 1 red  a",
         "timing 0/5, 1 red  b",  # it takes longer than was thought
     ]
+    shown.red(["b"])
+    shown.waived = {"a"}
+    clock.now_s += 130
+    shown.tick("c")
+    assert lines(stream)[-1] == "timing 0/5, 1 red, 1 red with a waiver  c"
 
 
 @pytest.mark.parametrize(

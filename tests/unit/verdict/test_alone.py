@@ -85,10 +85,12 @@ def without(path: Path, ending: str) -> None:
         (lambda path: cut(path, 0.0), "empty"),
         (lambda path: without(path, "data/0"), "data/0"),
         (lambda path: without(path, "data.pkl"), "zip archive without a model"),
+        (lambda path: without(path, "constants.pkl"), "pickled module"),
+        (lambda path: path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"), "git lfs pull"),
     ],
 )
 def test_a_damaged_file_that_loads_in_neither_release_is_not_judged(
-    tmp_path: Path, damage: Callable[[Path], None], words: str
+    tmp_path: Path, damage: Callable[[Path], object], words: str
 ) -> None:
     path = tmp_path / "ranker.pt"
     shutil.copy(EXAMPLES / "ranker.pt", path)
@@ -97,7 +99,7 @@ def test_a_damaged_file_that_loads_in_neither_release_is_not_judged(
     damage(path)
     found = with_damage(same, str(path))
     assert (found.status, found.kinds, found.decides) == (Status.INCONCLUSIVE, ("damaged_file",), True)
-    assert found.findings[0].message.startswith("not judged: the file is damaged: ")
+    assert found.findings[0].message.startswith("not judged: the file is ")
     assert words in found.findings[0].message
     for other in (judged(Status.FAIL, REFUSED), judged(Status.SAME_FAIL, replace(REFUSED, kind="call_error"))):
         assert with_damage(other, str(path)) == other

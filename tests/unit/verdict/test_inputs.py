@@ -136,7 +136,8 @@ def test_guess_that_is_answered_with_nothing_decides_nothing() -> None:
     assert [finding.kind for finding in silent.findings] == ["not_decidable", "guessed_inputs"]
     assert "no value was compared" in silent.findings[0].message
     assert with_inputs(verdict(), artifact(inputs_note=GUESS), answered=True).status is Status.PASS
-    assert with_inputs(verdict(), artifact(), answered=False) == verdict()  # somebody gave these and knows
+    given = with_inputs(verdict(), artifact(), answered=False)  # somebody gave these, and may know
+    assert (given.status, given.kinds) == (Status.PASS, ("no_value",))
     failed = with_inputs(verdict(Status.FAIL, HANG), artifact(inputs_note=GUESS), answered=False)
     assert [finding.kind for finding in failed.findings] == ["hang", "guessed_inputs"]
 

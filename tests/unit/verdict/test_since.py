@@ -1,5 +1,6 @@
 """Two runs beside each other: a planted change is told as what it is, and where nothing changed nothing is told."""
 
+import datetime as dt
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -11,8 +12,9 @@ from harness.core.outcome import Decision, Status
 from harness.core.plan import PolicySettings
 from harness.core.policy import PolicyReport
 from harness.core.report import BaselineReport, CellTrend, RunReport
-from harness.core.verdict import CellVerdict, Finding, RowVerdict
+from harness.core.verdict import CellVerdict, Finding, RowVerdict, Waiver, WaiverState, WaiverUse
 from harness.checks.startup.rates import more_often
+from harness.report.words.summary import headline
 from harness.verdict.regate import with_broken
 from tests.unit.builders.reports import PLANTED_DEFECTS, blocked, build, cell_id, healthy, ratio, upgrade_ok, verdict
 
@@ -320,6 +322,20 @@ def test_what_works_in_neither_release_any_more_is_new_and_never_green(
     assert shown == [why_new, *(finding.message for finding in broken.findings)]
     assert with_broken(replace(told, baseline=since(before, told))) == told  # asked again, it says the same
     assert with_broken(replace(told, baseline=since(now, told))).judgement.cells == now.judgement.cells
+    again = with_broken(replace(now, run="then", baseline=since(told, now)))  # whose baseline has it undecided
+    assert (again.judgement.decision, again.judgement.exit_code) == (Decision.INCONCLUSIVE, 4)
+    assert [item.findings[0].message for item in again.judgement.cells if item.cell == broken.cell] == [
+        f"{why_new.partition(',')[0]}, and worked before the baseline"
+    ]
+    third = replace(now, run="last", baseline=since(again, now))
+    assert with_broken(third).judgement.decision is Decision.INCONCLUSIVE
+    waiver = Waiver(model=broken.model, kind="broken_since", reason="r", owner="ann", expires=dt.date(2099, 1, 1))
+    known = WaiverUse(waiver=waiver, state=WaiverState.NOT_JUDGED)
+    waived = with_broken(replace(third, waivers=(known,)))
+    assert waived.judgement.decision is now.judgement.decision
+    expired = replace(known, state=WaiverState.EXPIRED)
+    later = replace(now, run="later", baseline=since(waived, now), waivers=(expired,))
+    assert with_broken(later).judgement.decision is Decision.INCONCLUSIVE
     info = PolicySettings(severity={"broken_since": "info"})
     lenient = replace(now, baseline=found, policy=replace(now.policy, settings=info))
     assert with_broken(lenient) == lenient
@@ -343,3 +359,29 @@ def test_what_an_interrupted_run_did_not_come_to_is_not_gone() -> None:
     assert since(before, now).counts == {"unchanged": 1, "gone": 1}
     cut_off = replace(now, judgement=replace(now.judgement, interrupted="timing"))
     assert since(before, cut_off).counts == {"unchanged": 1, "not_comparable": 1}
+
+
+def test_requests_that_are_guessed_now_are_named() -> None:
+    before, now = run(alone(Status.PASS), asked="a"), run(alone(Status.PASS), name="now", guessed="forward(x)")
+    assert since(before, now).now_guessed == ("din",)
+    assert since(replace(before, models=now.models), now).now_guessed == () == since(now, before).now_guessed
+
+
+@pytest.mark.parametrize(
+    ("severity", "decision", "code"),
+    [
+        ("fail", Decision.BLOCKED, 1),
+        ("inconclusive", Decision.INCONCLUSIVE, 4),
+        ("info", Decision.UPGRADE_OK, 0),
+        ("named", Decision.UPGRADE_OK, 0),
+    ],
+)
+def test_the_policy_says_what_a_model_that_is_gone_does(severity: str, decision: Decision, code: int) -> None:
+    before, now = run(alone(Status.PASS), alone(Status.PASS, model="bert")), run(alone(Status.PASS), name="now")
+    policy = replace(now.policy, settings=PolicySettings(severity={"gone": severity}))
+    told = with_broken(replace(now, policy=policy, baseline=since(before, now)))
+    assert (told.judgement.decision, told.judgement.exit_code) == (decision, code)
+    assert ("gone since the baseline: bert" in f"{headline(told)} {told.judgement.reason}") is (severity != "info")
+    assert with_broken(told) == told
+    whole = with_broken(replace(now, policy=policy, baseline=since(now, now)))
+    assert whole.judgement.decision is Decision.UPGRADE_OK

@@ -21,12 +21,11 @@ from harness.apps.fleet.stores.triton import (
 )
 from harness.artifacts import files, names
 from harness.artifacts.archive.code import CodeMemory
-from harness.artifacts.archive.formats import FORMATS
+from harness.artifacts.archive.formats import FORMATS, MAY_LOAD
 from harness.artifacts.archive.identity import Identity, identity_of
 from harness.artifacts.archive.limits import CannotRead
 from harness.artifacts.file_copies import digest_of
 from harness.artifacts.files import REQUEST_SUFFIXES, REQUESTS, is_request_file
-from harness.artifacts.given import MAY_LOAD
 from harness.artifacts.owners import MANIFEST, MANIFESTS, FleetManifest
 from harness.checks.prediction.check import inspect_file
 from harness.core.archive import OperatorRegistry
@@ -131,7 +130,7 @@ def read_store(
             left_out_for=item.left_out_for,
             notes=item.notes,
         )
-        read = reader.read(artifact, memory, item.loads)
+        read = reader.read(artifact, memory, item.loads, is_named=manifest.names(*_matched(item)))
         if isinstance(read, Unjudged):
             unjudged.append(read)
         else:
@@ -320,9 +319,16 @@ class _Reader:
     ) -> None:
         self._store, self._listed, self._registries, self._scratch = store, listed, registries, scratch
 
-    def read(self, artifact: FleetArtifact, memory: CodeMemory, loads: ArtifactKind | None) -> FleetArtifact | Unjudged:
-        """Return the artifact with what its bytes say, or why it is left out; ``loads``: as of ``Found``."""
+    def read(
+        self, artifact: FleetArtifact, memory: CodeMemory, loads: ArtifactKind | None, *, is_named: bool
+    ) -> FleetArtifact | Unjudged:
+        """Return the artifact with what its bytes say, or why it is left out.
+
+        ``loads``: as of ``Found``; ``is_named``: whether the manifest knows it as an artifact, whatever it is by now.
+        """
         read = artifact if artifact.left_out else self._read(artifact, memory, loads)
+        if isinstance(read, Unjudged) and is_named:
+            return _left_out(artifact, "cannot be judged", read.reason)
         if not isinstance(read, FleetArtifact):
             return read
         code = foreign_code(self._store, read)
@@ -390,7 +396,7 @@ def _without_code(artifact: FleetArtifact, looked: InspectedFile) -> FleetArtifa
     assert looked.facts is not None
     recognised = looked.facts.format
     what = "; ".join(filter(None, FORMATS[recognised]))
-    if recognised in MAY_LOAD:
+    if recognised in MAY_LOAD or files.is_in_place_of_a_model(artifact.member or artifact.path, recognised):
         return _left_out(artifact, "cannot be judged", what)
     if artifact.kind is StoreKind.TRITON:
         return _left_out(artifact, f"{NO_TORCHSCRIPT}, which PyTorch's backend loads", what)

@@ -114,7 +114,7 @@ def test_waivers_of_a_file_are_held_against_the_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        ("typo", ConfigError, 'policy.severity.valuez: unknown kind of finding; did you mean "values"?'),
+        ("typo", ConfigError, 'policy.severity.valuez: unknown kind of finding; did you mean "values"'),
         ("missing", ConfigError, "No such file or directory; name a TOML file"),
         ("waivers of the gate", ConfigError, "policy.severity.waiver_expired: unknown kind of finding"),
         ("no run", SelectionError, "no run"),
@@ -179,6 +179,9 @@ def test_causes_are_formed_again_when_a_report_is_read_and_when_it_is_judged(tmp
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "report.json").write_bytes(dump_report(replace(blocked(), causes=())))
+    for patched in (folder / item.patched for item in blocked().explained if item.patched):
+        patched.parent.mkdir(parents=True)
+        patched.touch()
     read = read_report(options(tmp_path), str(folder)).report
     plain = [replace(cause, commands=()) for cause in read.causes]  # which run here, wherever it was made
     assert plain == [replace(cause, commands=()) for cause in blocked().causes]

@@ -14,6 +14,8 @@ from harness.core.errors import ConfigError, RunDirError, SelectionError
 from harness.report.json.report import dump_report, load_report
 from harness.core.report import RunReport
 from harness.core.verdict import Fix
+from harness.apps.report.files import with_explanations
+from harness.report.words.to_upgrade import steps
 from harness.verdict.causes import with_causes
 from harness.store.run_folder import RunDir
 from harness.machine.clock import utc_now
@@ -210,3 +212,19 @@ def test_a_baseline_that_cannot_be_read_is_refused_in_one_line(tmp_path: Path, t
     with pytest.raises(RunDirError, match=message) as refusal:
         read_baseline(Project(folder=tmp_path), str(tmp_path / "baseline.json"), LIKE)
     assert "finished run" in refusal.value.hint and "\n" not in str(refusal.value)
+
+
+def test_a_patched_archive_that_a_copy_lacks_is_nothing_to_deploy(tmp_path: Path) -> None:
+    (told,) = (item for item in blocked().explained if item.fixes)
+
+    def shown(report: RunReport) -> tuple[str, list[str]]:
+        at, cause = next((at, cause) for at, cause in enumerate(report.causes) if told.cell in cause.cells)
+        return steps(report, ".")[at].whole, [label for label, _ in cause.commands if label == "bisect"]
+
+    text, commands = shown(with_explanations(blocked(), tmp_path))
+    assert text.startswith("deploy its rewrite softmax_by_parts (not in this copy; the bisect command of its cause")
+    assert commands == ["bisect"]
+    (tmp_path / told.patched).parent.mkdir(parents=True)
+    (tmp_path / told.patched).write_bytes(b"patched")
+    text, commands = shown(with_explanations(blocked(), tmp_path))
+    assert text.startswith(f"deploy {told.patched}, ") and not commands

@@ -550,6 +550,7 @@ def test_a_run_that_goes_on_has_the_fix_of_a_later_bisect(tmp_path: Path, monkey
         cell=cell, model=cell.partition("/")[0], by="bisect", answer="operator aten::gelu", fixes=(fix,), patched="m.pt"
     )
     explanations.keep(folder, found)
+    (folder / found.patched).touch()
     monkeypatch.setattr(running, "run", lambda *_: report)
     told = running.compat(Project(folder=PROJECT, out=str(tmp_path), resume="last")).report
     assert found in told.explained

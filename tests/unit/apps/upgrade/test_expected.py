@@ -66,3 +66,7 @@ def test_what_will_not_load_is_told_before_anything_is_installed(release: str, t
     plan = replace(planned(models=(*models, declared("m"))), new=EnvSpec(name=f"torch {release}", release=release))
     tell_predicted(plan, Progress(stream))
     assert [line for line in stream.getvalue().splitlines() if line.startswith("foretold")] == told
+    progress = Progress(again := io.StringIO())
+    progress.waived = {"projection"}
+    tell_predicted(plan, progress)
+    assert again.getvalue().count("foretold  projection (has a waiver) will not load") == len(told)

@@ -362,7 +362,7 @@ def test_a_head_that_ranks_otherwise_says_so() -> None:
 def test_what_fails_is_held_against_its_tolerance() -> None:
     excused = tensor(max_abs=2.0, noise_abs=3.0)
     beyond = beyond_tolerance(compared(call(tensor(), excused), call(tensor(max_abs=0.4), index=1)))
-    assert beyond == Beyond(value=0.4, allowed=2e-5, is_ratio=False)
+    assert beyond == Beyond(value=0.2, allowed=1e-5, is_ratio=False)  # of a largest value of 2, as findings say it
     assert beyond.factor == pytest.approx(20_000)
     assert beyond_tolerance(compared(call(excused, equal()))) is None
 

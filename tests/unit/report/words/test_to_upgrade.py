@@ -134,7 +134,7 @@ def test_every_format_has_the_steps_first_and_each_cause_once() -> None:
     long = with_fixes(replace(DEAR, needs=" ".join(f"thing {at}," for at in range(120)) + " and the last"))
     assert "and the last" in render_console(long, width=100)
     for text in (console, markdown):
-        assert text.count("9.7 times slower") == 1
+        assert text.count("9.7 times slower") == 2  # the step, and the line on costs in the same words
     for text in (console, markdown, page, comment):
         assert "upgradable after 2 file swaps, 1 of them beyond the latency limit" in text
 
@@ -166,3 +166,9 @@ def test_who_answers_for_a_model_stands_with_its_step_and_with_its_cause() -> No
     (step,) = steps(replace(report, models=models), "reports/r")
     assert step.whose == "recommender_v2, owner ads team"
     assert "  owner     ads team\n" in render_console(replace(report, models=models), width=100)
+
+
+def test_on_a_page_the_command_of_a_step_is_folded_up() -> None:
+    (_, command), page = WAIVE[0], render_html(with_fixes(None))
+    head = page[page.index('id="to-upgrade"') : page.index("</header>")]
+    assert head.index("<summary>its command</summary>") < head.index(command) < head.index("</details>")
