@@ -40,6 +40,7 @@ class Why(StrEnum):
     KNOWN = "stacks of a known hang"
     IN_A_CALL = "a call waits and nothing computes"
     UNANSWERED = "requests without an answer"
+    OTHERS_ANSWERED = "other requests are answered"
     CLIENT_OR_TIMER = "for its client or a timer"
     ENDED = "ended, not waited for"
     SIGNAL = "by a signal"
@@ -140,6 +141,8 @@ class Traffic:
         oldest_s: for how long the oldest of these has waited.
         looped: how many of these an event loop watches that has read all of them: maybe half a request.
         begun: as ``unanswered``, but a thread waits to read more from it.
+        answered_s: how long ago bytes were last sent to a client, of this process or of another that listens on the
+            same port; None: to none that is still connected or has gone in the window.
         maybe: others where the client sent last, right after an answer: a request, or what HTTP/2 says after one.
         upstream: where it has asked something itself before the window, and has received nothing since.
         moved_bytes: received and sent in the window; None: cannot be seen.
@@ -152,6 +155,7 @@ class Traffic:
     oldest_s: float = 0.0
     looped: int = 0
     begun: int = 0
+    answered_s: float | None = None
     maybe: int = 0
     upstream: tuple[str, ...] = ()
     moved_bytes: int | None = None

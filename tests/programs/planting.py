@@ -23,7 +23,10 @@ WHOLE, HALF = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", b"POST / HTTP/1.1\r\nCont
 ASKED = {
     **dict.fromkeys(("long_poll", "timed", "push", "executor", "crossed"), WHOLE),
     **dict.fromkeys(("half_request", "half_threaded"), HALF),
+    **dict.fromkeys(("polled", "batch"), WHOLE.replace(b"/", b"/waits", 1)),
 }
+# Others are answered every two seconds, each over a connection of its own, which the client closes.
+OTHERS_ANSWERED = ("polled", "batch")
 
 
 class Programs:
@@ -66,7 +69,7 @@ def free_port() -> int:
 def planted(programs: Programs, language: str, state: str, folder: Path) -> Iterator[Planted]:
     """Run a process in that state; it and all that it has started are ended afterwards, by their ids."""
     port = free_port()
-    base = {"stopped": "served", "starved": "busy", "load": "served", "half_threaded": "served"}.get(state, state)
+    base = {"stopped": "served", "starved": "busy", "load": "served", "half_threaded": "served", "polled": "served"}.get(state, state)
     if language == "c++":
         words = [str(programs.executable), base, str(port)]
     else:
@@ -98,10 +101,12 @@ def planted(programs: Programs, language: str, state: str, folder: Path) -> Iter
             ending.enter_context(loaded(port, connections=3))
         for _ in range(2 if state == "crossed" else state in ASKED):
             ending.enter_context(_asked_once(port, ASKED[state], pushed=state == "push"))
+        if state in OTHERS_ANSWERED:
+            ending.enter_context(loaded(port, connections=1, pause_s=2.0, keep=False))
         if state == "crossed":
             time.sleep(0.5)  # each has its own lock by now, and wants the other
-        if state in ("busy", "storm", "starved", "load"):
-            time.sleep(0.3)
+        if state in ("busy", "storm", "starved", "load", "kept_gil"):
+            time.sleep(0.5)
         pid = int(said[0]) if state == "zombie" else process.pid
         yield Planted(pid, port, _children(process.pid))
 
@@ -142,9 +147,17 @@ def _asked_once(port: int, words: bytes, *, pushed: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def loaded(
-    port: int, *, connections: int = 4, pause_s: float = 0.0, times_s: list[float] | None = None
+    port: int,
+    *,
+    connections: int = 4,
+    pause_s: float = 0.0,
+    times_s: list[float] | None = None,
+    keep: bool = True,
 ) -> Iterator[None]:
-    """Send requests over so many connections at a time; ``times_s`` gets how long each took."""
+    """Send requests over so many connections at a time; ``times_s`` gets how long each took.
+
+    ``keep``: whether a connection is used again; else it is closed after the answer.
+    """
     ended = threading.Event()
 
     def ask() -> None:
@@ -154,6 +167,8 @@ def loaded(
                 begin = time.perf_counter()
                 connection.request("GET", "/")
                 connection.getresponse().read()
+                if not keep:
+                    connection.close()
                 if times_s is not None:
                     times_s.append(time.perf_counter() - begin)
         connection.close()

@@ -58,6 +58,8 @@ MEANS = {
     Why.KNOWN: "its stacks are those of a known hang, and nothing computes",
     Why.IN_A_CALL: "calls of a model wait for other threads, and nothing computes",
     Why.UNANSWERED: "requests wait for an answer, nothing computes, and nothing that it asked of others is open",
+    Why.OTHERS_ANSWERED: "requests wait while others are answered: a long poll, a batch that is not full, or one stuck"
+    " handler",
     Why.CLIENT_OR_TIMER: "it waits for the client, which may not have sent all of its request, or for a timer",
     Why.ENDED: "it has ended; its parent has not waited for it, and holds its entry",
     Why.SIGNAL: "SIGSTOP or SIGTSTP; kill -CONT goes on",
@@ -97,11 +99,12 @@ AGAIN = {
     ProcessState.ZOMBIE: "end or mend its parent: nothing can be done to the process itself",
 }
 
+STUCK = "a handler of yours on the same line for longer than its time limits is stuck"
 NEXT = {
     Why.NO_RIGHTS: "",
+    Why.OTHERS_ANSWERED: f"attach again in a minute: {STUCK}",
     Why.FROZEN: "docker unpause, or thaw its control group",
-    Why.CLIENT_OR_TIMER: "attach again in a minute, with py-spy and eu-stack installed: a handler of yours on the same"
-    " line for longer than its time limits is stuck",
+    Why.CLIENT_OR_TIMER: f"attach again in a minute, with py-spy and eu-stack installed: {STUCK}",
 }
 
 
@@ -224,6 +227,8 @@ def _requests(process: Attached) -> str:
     if traffic.unanswered:
         age = f", the oldest for {_time(traffic.oldest_s)}" if traffic.oldest_s else ""
         parts.append(f"{counted(traffic.unanswered, 'request')} without an answer{age}")
+        if traffic.answered_s is not None:
+            parts.append(f"the last answer to another went {_time(traffic.answered_s)} ago")
     if traffic.waiting:
         parts.append(f"{counted(traffic.waiting, 'connection')} not accepted")
     if traffic.ports and not parts and not traffic.maybe:
