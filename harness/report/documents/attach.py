@@ -17,7 +17,7 @@ from harness.core.attach import (
     ThreadGroup,
     Why,
 )
-from harness.core.text import counted
+from harness.core.text import counted, first_few
 from harness.report.document import (
     ALWAYS,
     BAD,
@@ -138,7 +138,9 @@ def _tone(state: ProcessState) -> str:
 
 
 def _means(worst: Attached, attachment: Attachment) -> str:
-    which = f"process {worst.pid}: " if len(attachment.processes) > 1 else ""
+    others = [str(process.pid) for process in attachment.processes[1:]]
+    more = f", of {len(others) + 1} with {first_few(others, MOST_NAMED)}" if others else ""
+    which = f"process {worst.pid}{more}: " if others or attachment.probe else ""
     known = worst.known.title if worst.known is not None and worst.state is ProcessState.BLOCKED else ""
     return f"{which}{known or MEANS[worst.why]}"
 
