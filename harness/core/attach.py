@@ -216,6 +216,7 @@ class Attached:
         all_wait: no thread runs or can be woken from outside.
         artifacts: files of models that it has open, mapped or among its arguments, as ``"how: path"``.
         scenario: of the gate, in which such a hang happens again; ``again``: the command.
+        next_command: which to run now: it keeps the evidence, or looks for who has the CPUs; empty where there is none.
         gil_holder: thread id, 0 where nobody told.
         tool: what took the stacks; ``remarks``: what could not be seen, and how to allow it.
     """
@@ -249,6 +250,7 @@ class Attached:
     known: KnownHang | None = None
     scenario: str = ""
     again: str = ""
+    next_command: str = ""
     tool: str = ""
     remarks: tuple[str, ...] = ()
 

@@ -69,7 +69,13 @@ def free_port() -> int:
 def planted(programs: Programs, language: str, state: str, folder: Path) -> Iterator[Planted]:
     """Run a process in that state; it and all that it has started are ended afterwards, by their ids."""
     port = free_port()
-    base = {"stopped": "served", "starved": "busy", "load": "served", "half_threaded": "served", "polled": "served"}.get(state, state)
+    base = {
+        "stopped": "served",
+        "starved": "busy",
+        "load": "served",
+        "half_threaded": "served",
+        "polled": "served",
+    }.get(state, state)
     if language == "c++":
         words = [str(programs.executable), base, str(port)]
     else:

@@ -115,7 +115,9 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
             attached = probe(find(), parsed.window)
         except NotThere as error:
             code = Status.FAIL if parsed.absent == "fail" else Status.PASS
-            print(f"warning: {error}; exit code {exit_code(code)}, by --absent {parsed.absent or 'pass'}", file=sys.stderr)
+            print(
+                f"warning: {error}; exit code {exit_code(code)}, by --absent {parsed.absent or 'pass'}", file=sys.stderr
+            )
             return code
         for process in [process for process in attached.processes if not may_trace(process)][:1]:
             print(f"warning: {why_not(process)}; this probe sees few hangs", file=sys.stderr)

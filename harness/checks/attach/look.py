@@ -4,7 +4,7 @@ import contextlib
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -46,6 +46,7 @@ class _Moment:
     looped: frozenset[int]
     connections: dict[int, sockets.Connection] | None
     throttled_s: float
+    closed: Mapping[int, float] = field(default_factory=dict)
 
 
 class Gone(Exception):
@@ -82,17 +83,10 @@ def observe(pid: int, window_s: float = WINDOW_S) -> Attached:
     if before is None or not Path(f"/proc/{pid}").exists():
         raise Gone(pid)
     closed = {port: time.monotonic() - at for port, at in answered_at.items()}
-    return _attached(pid, looks, rhythms, before, now, closed)
+    return _attached(pid, looks, rhythms, before, replace(now, closed=closed))
 
 
-def _attached(
-    pid: int,
-    looks: Sequence[Snapshot],
-    rhythms: Rhythms,
-    before: _Moment,
-    now: _Moment,
-    closed: Mapping[int, float],
-) -> Attached:
+def _attached(pid: int, looks: Sequence[Snapshot], rhythms: Rhythms, before: _Moment, now: _Moment) -> Attached:
     window, last = window_of(looks), looks[-1]
     span_s = max(1e-9 * window.span_ns, 1e-3)
     root = f"/proc/{pid}"
@@ -124,7 +118,7 @@ def _attached(
             span_s,
             read=before.read & now.read,
             looped=before.looped & now.looped,
-            closed=closed,
+            closed=now.closed,
         ),
         torch=mapped.torch_of(files, f"{shared}/root"),
         openmp=mapped.openmp_of(files),
