@@ -109,10 +109,8 @@ def _again(project: Project, process: Attached) -> str:
     old = _release_before(project, new)
     same = ["--allow-same-torch"] if old == new else []
     sides = ["--old", old, "--new", new, *same]
-    return own_command(
-        *(project.folder, "compat", *artifacts, *sides),
-        *("--scenario", process.scenario, *_pools(process), "--latency", "off"),
-    )
+    scenario = ["--scenario", process.scenario, *_pools(process)]
+    return own_command(project.folder, "compat", *artifacts, *sides, *scenario, "--latency", "off")
 
 
 def _release_before(project: Project, new: str) -> str:

@@ -326,7 +326,7 @@ def _next(process: Attached) -> str:
 
 def _after_a_hang(process: Attached) -> str:
     threads = {thread.tid: thread for thread in process.threads}
-    places = []
+    places: list[str] = []
     for tid in process.culprits:
         stack = threads[tid].stack if tid in threads else None
         frames = [frame for frame in stack.frames if telling(frame)] if stack is not None else []
