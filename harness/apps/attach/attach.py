@@ -15,7 +15,6 @@ from harness.apps.attach.probe import seen
 from harness.checks.attach.cures import explained, groups_of
 from harness.checks.attach.look import may_trace
 from harness.checks.attach.rights import why_not
-from harness.checks.attach.stacks import with_stacks
 from harness.checks.hang.stack_words import short
 from harness.core.attach import Attached, Attachment, ProcessState, Why
 from harness.machine.files import text_of
@@ -77,6 +76,8 @@ def attach(project: Project, asked: Asked, *, window_s: float, may_stop: bool = 
 def _looked_into(process: Attached, *, gdb: bool) -> Attached:
     if process.state in WITHOUT_STACKS or not process.threads:
         return process
+    from harness.checks.attach.stacks import with_stacks  # noqa: PLC0415  it takes CPU, which a crowded machine lacks
+
     return judged(explained(with_stacks(process, may_stop_long=process.state not in HEALTHY, gdb=gdb)))
 
 

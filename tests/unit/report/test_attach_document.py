@@ -17,7 +17,11 @@ from tests.unit.builders.attached import BLOCKED, IDLE, LIBTORCH
 def facts(process: Attached) -> dict[str, str]:
     document = attach_document(Attachment(asked="it", processes=(process,)))
     blocks = [block for part in document.parts for block in part.blocks]
-    return {block.label: block.text for block in blocks if isinstance(block, Fact)}
+    lines: dict[str, list[str]] = {}
+    for block in blocks:
+        if isinstance(block, Fact):
+            lines.setdefault(block.label, []).append(block.text)
+    return {label: "\n".join(texts) for label, texts in lines.items()}
 
 
 def _waiting(tid: int, line: int, owner: int) -> ThreadFacts:
@@ -74,7 +78,7 @@ def test_who_has_the_cpus_of_a_starved_process_is_asked_by_a_whole_command(tmp_p
     starved = replace(IDLE, state=ProcessState.STARVED, why=Why.OTHERS)
     finished = _finished(Project(folder=tmp_path), starved)
     assert finished.next_command.endswith("attach --system --pid 4100")
-    assert facts(finished)["next"] == finished.next_command
+    assert facts(finished)["next"].splitlines()[-1] == finished.next_command
     assert _finished(Project(folder=tmp_path), replace(starved, why=Why.QUOTA)).next_command == ""
 
 
