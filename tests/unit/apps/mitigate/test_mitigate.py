@@ -1,5 +1,6 @@
 """What ``mitigate`` refuses before any process starts, and the plan that it makes."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,25 @@ def test_the_cell_that_is_mitigated_is_planned_beside_the_model_alone(tmp_path: 
     plan = planned(given(tmp_path), "dlrm", scenario)
     assert plan.scenarios == (("alone", "concurrent") if scenario == "concurrent" else ("alone",))
     assert plan.settings.latency.budget != "off"
+
+
+@pytest.mark.parametrize(("typed", "budget"), [({}, "off"), ({"latency": "quick"}, "quick")])
+def test_prices_are_those_of_the_run_unless_they_are_asked_for_beside_its_cell(
+    typed: dict[str, object], budget: str, tmp_path: Path
+) -> None:
+    begun = planned(given(tmp_path, overrides={**SIDES, "latency": "off"}), "dlrm")
+    plan = mitigate._priced(begun, Subject(model="dlrm", scenario="alone"), given(tmp_path, overrides=typed))
+    assert plan.settings.latency.budget == budget
+    assert replace(plan, settings=begun.settings) == begun
+    assert mitigate.without_latency(given(tmp_path, overrides={**SIDES, **typed})).overrides == SIDES
+
+
+def test_a_slow_cell_is_not_searched_without_times(tmp_path: Path) -> None:
+    begun = planned(given(tmp_path), "dlrm", "latency")
+    with pytest.raises(ConfigError, match="nobody would measure it"):
+        mitigate._priced(
+            begun, Subject(model="dlrm", scenario="latency"), given(tmp_path, overrides={"latency": "off"})
+        )
 
 
 @pytest.mark.parametrize(
