@@ -141,8 +141,8 @@ class Traffic:
         oldest_s: for how long the oldest of these has waited.
         looped: how many of these an event loop watches that has read all of them: maybe half a request.
         begun: as ``unanswered``, but a thread waits to read more from it.
-        answered_s: how long ago bytes were last sent to a client, of this process or of another that listens on the
-            same port; None: to none that is still connected or has gone in the window.
+        answered_s: how long ago bytes were last sent to a client that has no request open, by this process or another
+            that listens on the same port; None: to none that is still connected or has gone in the window.
         maybe: others where the client sent last, right after an answer: a request, or what HTTP/2 says after one.
         upstream: where it has asked something itself before the window, and has received nothing since.
         moved_bytes: received and sent in the window; None: cannot be seen.

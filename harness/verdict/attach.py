@@ -236,9 +236,11 @@ def _asked(process: Attached) -> int:
 
 
 def _answers(process: Attached) -> bool:
-    """Whether somebody has had an answer on one of its ports just now."""
+    """Whether somebody has had an answer on one of its ports just now, and since the oldest request waits."""
     traffic = process.traffic
-    return traffic is not None and traffic.answered_s is not None and traffic.answered_s < ANSWERS_S
+    if traffic is None or traffic.answered_s is None:
+        return False
+    return traffic.answered_s < min(ANSWERS_S, traffic.oldest_s or ANSWERS_S)
 
 
 def _all_wait(process: Attached) -> _Finding | None:

@@ -111,7 +111,7 @@ def planted(programs: Programs, language: str, state: str, folder: Path) -> Iter
             ending.enter_context(loaded(port, connections=1, pause_s=2.0, keep=False))
         if state == "crossed":
             time.sleep(0.5)  # each has its own lock by now, and wants the other
-        if state in ("busy", "storm", "starved", "load", "kept_gil"):
+        if state in ("busy", "storm", "starved", "load", "kept_gil", "unanswered"):
             time.sleep(0.5)
         pid = int(said[0]) if state == "zombie" else process.pid
         yield Planted(pid, port, _children(process.pid))

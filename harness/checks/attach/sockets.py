@@ -192,7 +192,7 @@ def traffic_of(
         one.sent_bytes - earlier.sent_bytes + one.received_bytes - earlier.received_bytes for earlier, one in shared
     )
     moved += sum(one.sent_bytes + one.received_bytes for inode, one in now.items() if inode not in before)
-    answered_s = [one.sent_ms / 1000 for one in incoming if one.sent_bytes > NO_ANSWER_BYTES]
+    answered_s = [one.sent_ms / 1000 for one in incoming if one.sent_bytes > NO_ANSWER_BYTES and one not in asked]
     if any(one.received_ms >= 0 for one in now.values()):  # it is in this network namespace, as what was heard
         answered_s += [closed[port] for port in ports & closed.keys()]
     known = not incoming or any(one.received_ms >= 0 for one in incoming)

@@ -89,6 +89,8 @@ def test_a_request_that_waits_while_others_are_answered_is_no_hang() -> None:
     answers = judged(process(LISTENER, IDLE, traffic=waiting))
     assert (answers.state, answers.why) == (ProcessState.UNKNOWN, Why.OTHERS_ANSWERED)
     assert said(LISTENER, IDLE, traffic=replace(waiting, answered_s=6.0)) == (ProcessState.BLOCKED, Why.UNANSWERED)
+    before = replace(waiting, oldest_s=2.5)
+    assert said(LISTENER, IDLE, traffic=before) == (ProcessState.BLOCKED, Why.UNANSWERED)
     assert said(held(5, 6), held(6, 5), traffic=waiting) == (ProcessState.BLOCKED, Why.CYCLE)
 
 

@@ -121,3 +121,4 @@ def test_the_last_answer_is_that_of_a_client_that_is_there_or_has_just_gone() ->
     ages = [traffic_of(looks, looks, 2.0, closed=closed) for closed in ({}, {80: 1.5}, {81: 1.5})]
     assert [one.answered_s for one in ages if one is not None] == [40.0, 1.5, 40.0]
     assert _traffic(_client(40_000, 40_000, sent=1)).answered_s is None
+    assert _traffic(_client(4_000, 2_500)).answered_s is None  # it asks itself, and was answered before
