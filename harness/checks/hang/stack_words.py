@@ -137,6 +137,11 @@ def relevant_frames(stack: ThreadStack) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def is_plumbing(frame: Frame) -> bool:
+    """Whether a native frame belongs to the C library or to Python's own."""
+    return bool(_PLUMBING_FILES.search(frame.file))
+
+
 def telling(frame: Frame) -> str:
     """Return what a frame says, with its line where that is known; empty for plumbing."""
     if frame.language == PYTHON:
@@ -144,7 +149,7 @@ def telling(frame: Frame) -> str:
             return ""
         return f"{frame.function}  {frame.file}:{frame.line}"
     name = short(frame.function)
-    if _PLUMBING_FILES.search(frame.file) or _PLUMBING_NAMES.match(name):
+    if is_plumbing(frame) or _PLUMBING_NAMES.match(name):
         return ""
     place = f"  {frame.file}:{frame.line}" if frame.line else ""
     return name + place

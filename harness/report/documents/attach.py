@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from harness.checks.hang.stack_words import Wait, relevant_frames, telling
+from harness.checks.hang.stack_words import Wait, is_plumbing, relevant_frames, telling
 from harness.checks.hang.waits import DISK, LOCK, PROCESS
 from harness.core.attach import (
     HUNG,
@@ -329,8 +329,8 @@ def _after_a_hang(process: Attached) -> str:
     places: list[str] = []
     for tid in process.culprits:
         stack = threads[tid].stack if tid in threads else None
-        frames = [frame for frame in stack.frames if telling(frame)] if stack is not None else []
-        lines = [f"{frame.file}:{frame.line}" for frame in frames if frame.line]
+        frames = stack.frames if stack is not None else ()
+        lines = [f"{frame.file}:{frame.line}" for frame in frames if frame.line and telling(frame)]
         places += [LONG_PATH.sub(r"\1", line) for line in lines[:1]] or _addresses(frames, process)[:1]
     look = " and ".join(dict.fromkeys(places[:2]))
     circle = ", which take the same two locks" if process.why is Why.CYCLE and " and " in look else ""
@@ -339,9 +339,9 @@ def _after_a_hang(process: Attached) -> str:
 
 
 def _addresses(frames: Sequence[Frame], process: Attached) -> Sequence[str]:
-    """Return how to find the lines of native frames, those of the server's own code first."""
+    """Return how to find the lines of native frames, the server's own first; a lambda's has no telling name."""
     torch = {PurePosixPath(library.path).parent for library in process.torch}
-    native = [frame for frame in frames if frame.offset]
+    native = [frame for frame in frames if frame.offset and not is_plumbing(frame)]
     own = sorted(native, key=lambda frame: PurePosixPath(frame.image).parent in torch)
     # A return address is that of the line after the call.
     return [f"addr2line -Cfpie {frame.image} {frame.offset - 1:#x}" for frame in own]

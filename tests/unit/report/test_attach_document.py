@@ -46,7 +46,7 @@ def test_a_native_frame_of_the_servers_own_is_named_as_addr2line_takes_it() -> N
     frames = (
         Frame(function="__lll_lock_wait", file="libc.so.6", image="/usr/lib/libc.so.6", offset=9),
         Frame(function="at::add", file="libtorch_cpu.so", image=library, offset=0x77),
-        Frame(function="ranker::refresh", file="server", image="/srv/server", offset=0x1240),
+        Frame(function="{lambda()#3}::operator()", file="server", image="/srv/server", offset=0x1240),
     )
     thread = replace(_waiting(1, 0, 1), stack=ThreadStack(tid=1, frames=frames))
     circle = replace(BLOCKED, why=Why.CYCLE, culprits=(1,), threads=(thread,), groups=())
