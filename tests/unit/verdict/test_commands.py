@@ -19,4 +19,4 @@ def test_a_hang_of_both_releases_has_a_search_of_its_own() -> None:
     assert anyway_command(report, new) == ""
     assert " bisect " in bisect_command(report, new)
     assert anyway_command(report, replace(both, findings=(replace(HANG, kind="values"),))) == ""
-    assert anyway_command(replace(report, old=replace(report.old, golden="golden")), both) == ""
+    assert anyway_command(replace(report, old=replace(report.old, golden=True)), both) == ""
