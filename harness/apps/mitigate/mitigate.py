@@ -100,9 +100,10 @@ def mitigate(
             result = _answer(subject, _judged(subject, first, effects), effects, known)
             if result.price_note and plan.settings.latency.budget == "off" and not subject.anyway:
                 again = project.command("mitigate", "--resume", str(run_dir.path.absolute()), "--latency", TIMED)
-                result = replace(
-                    result, price_note=f"{result.price_note}, here or by the run of the cell; measure it: {again}"
+                inherited = (
+                    ", as the run of the cell" if cell is not None and "latency" not in project.overrides else ""
                 )
+                result = replace(result, price_note=f"{result.price_note}{inherited}", measure=again)
             project.progress.finish()
         run_dir.write(RESULT, codec.pretty(result))
         if cell is not None:
