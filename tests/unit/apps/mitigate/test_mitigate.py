@@ -8,12 +8,15 @@ import pytest
 
 from harness import cli
 from harness.config.selection import find_model
+from harness.core.diagnosis import MitigationAnswer, MitigationResult
 from harness.core.plan import Plan
 from harness.core.errors import ConfigError, ExitCode
 from harness.probing.requests import IMPATIENT_FLOOR_S
 from harness.apps.mitigate import mitigate
 from harness.apps.mitigate.mitigate import Subject
 from harness.project import Project
+from harness.report.document import Fact
+from harness.report.documents.diagnosis import mitigation_document
 from harness.apps.upgrade.plan import make_plan
 
 PROJECT = Path(__file__).resolve().parents[4]
@@ -62,6 +65,14 @@ def test_prices_are_those_of_the_run_unless_they_are_asked_for_beside_its_cell(
     assert plan.settings.latency.budget == budget
     assert replace(plan, settings=begun.settings) == begun
     assert mitigate.without_latency(given(tmp_path, overrides={**SIDES, **typed})).overrides == SIDES
+
+
+def test_the_command_that_measures_prices_stands_whole() -> None:
+    found = MitigationResult(
+        model="m", old="a", new="b", scenario="alone", words="alone", answer=MitigationAnswer.FOUND, measure="again"
+    )
+    blocks = mitigation_document(found, directory="run").parts[0].blocks
+    assert [block.form for block in blocks if isinstance(block, Fact) and block.text == "again"] == ["command"]
 
 
 def test_a_slow_cell_is_not_searched_without_times(tmp_path: Path) -> None:
