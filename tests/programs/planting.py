@@ -96,8 +96,9 @@ def planted(programs: Programs, language: str, state: str, folder: Path) -> Iter
                 os.sched_setaffinity(tid, {core})
             taskset = shutil.which("taskset") or "taskset"
             for _ in range(4):
-                # Sessions share CPUs evenly where the kernel groups by them: these are in the same one.
-                loop = subprocess.Popen([taskset, "-c", str(core), str(programs.executable), "loop"])
+                # Sessions share CPUs evenly where the kernel groups by them: each has one, as the process has.
+                words = [taskset, "-c", str(core), str(programs.executable), "loop"]
+                loop = subprocess.Popen(words, start_new_session=True)
                 ending.callback(_end_one, loop)
                 with contextlib.suppress(OSError):
                     os.setpriority(os.PRIO_PROCESS, loop.pid, -5)
