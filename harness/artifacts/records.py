@@ -23,14 +23,14 @@ from harness.artifacts.old_outputs import Remembered
 from harness.artifacts.tensors.checking import Digests, Spec, check_sample, checked_tree
 from harness.artifacts.tensors.decode import Buffer, DecodeError
 from harness.artifacts.tensors.outputs import CallKey, Outputs, SideEffects
-from harness.artifacts.tensors.recorded import DAMAGE, bytes_of, parsed
+from harness.artifacts.tensors.recorded import bytes_of
 from harness.artifacts.tensors.trees import Tree, mapped
 from harness.core.errors import GoldenError
 from harness.core.golden import ARTIFACT, FILES, INPUTS, RECORD, RECORD_SCHEMA_VERSION, VALUES, Answer, GoldenRecord
 from harness.core.models import Artifact
 from harness.machine.files import unwritable
 from harness.store import codec
-from harness.store.json import JsonError, from_json
+from harness.store.json import DAMAGE, JsonError, from_json, parsed
 from harness.worker import wire
 
 AGAIN = "propose and accept it again"

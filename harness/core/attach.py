@@ -40,6 +40,7 @@ class Why(StrEnum):
     KNOWN = "stacks of a known hang"
     IN_A_CALL = "a call waits and nothing computes"
     UNANSWERED = "requests without an answer"
+    OTHERS_ANSWERED = "other requests are answered"
     CLIENT_OR_TIMER = "for its client or a timer"
     ENDED = "ended, not waited for"
     SIGNAL = "by a signal"
@@ -140,6 +141,8 @@ class Traffic:
         oldest_s: for how long the oldest of these has waited.
         looped: how many of these an event loop watches that has read all of them: maybe half a request.
         begun: as ``unanswered``, but a thread waits to read more from it.
+        answered_s: how long ago bytes were last sent to a client that has no request open, by this process or another
+            that listens on the same port; None: to none that is still connected or has gone in the window.
         maybe: others where the client sent last, right after an answer: a request, or what HTTP/2 says after one.
         upstream: where it has asked something itself before the window, and has received nothing since.
         moved_bytes: received and sent in the window; None: cannot be seen.
@@ -152,6 +155,7 @@ class Traffic:
     oldest_s: float = 0.0
     looped: int = 0
     begun: int = 0
+    answered_s: float | None = None
     maybe: int = 0
     upstream: tuple[str, ...] = ()
     moved_bytes: int | None = None
@@ -212,6 +216,7 @@ class Attached:
         all_wait: no thread runs or can be woken from outside.
         artifacts: files of models that it has open, mapped or among its arguments, as ``"how: path"``.
         scenario: of the gate, in which such a hang happens again; ``again``: the command.
+        next_command: which to run now: it keeps the evidence, or looks for who has the CPUs; empty where there is none.
         gil_holder: thread id, 0 where nobody told.
         tool: what took the stacks; ``remarks``: what could not be seen, and how to allow it.
     """
@@ -245,6 +250,7 @@ class Attached:
     known: KnownHang | None = None
     scenario: str = ""
     again: str = ""
+    next_command: str = ""
     tool: str = ""
     remarks: tuple[str, ...] = ()
 

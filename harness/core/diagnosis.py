@@ -293,6 +293,7 @@ class MitigationResult:
         mitigations: every set that was tried, those that mitigate first, cheapest first.
         rewrites: of the guilty operators: those that the run knows to fix, else what was tried where no setting does.
         price_note: why there is no price, or none against the new release as it is; empty where there are both.
+        measure: the command that measures prices, where none was asked for.
     """
 
     model: str
@@ -305,6 +306,7 @@ class MitigationResult:
     mitigations: tuple[Mitigation, ...] = ()
     rewrites: tuple[Rewritten, ...] = ()
     price_note: str = ""
+    measure: str = ""
     ended: str = ""
     notes: tuple[str, ...] = ()
 

@@ -66,12 +66,17 @@ class HangProof:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Frame:
-    """One frame of a stack, innermost first; ``file`` is a source file or a shared library, ``line`` 0 if unknown."""
+    """One frame of a stack, innermost first; ``file`` is a source file or a shared library, ``line`` 0 if unknown.
+
+    ``image``, ``offset``: path of the library or program, and the return address in it, as ``addr2line`` takes them.
+    """
 
     function: str
     file: str = ""
     line: int = 0
     language: str = "native"
+    image: str = ""
+    offset: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

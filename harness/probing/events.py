@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from harness.artifacts.tensors.recorded import DAMAGE, parsed
 from harness.core.hang import ThreadActivity
 from harness.core.outcome import Outcome
 from harness.core.probe import BAD_INPUTS, CallRecord, FailedRequest, Failure, ModelResult, Span
 from harness.store import codec
+from harness.store.json import DAMAGE, parsed
 from harness.worker import wire
 
 OUT_OF_MEMORY = re.compile(

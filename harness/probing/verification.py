@@ -14,10 +14,11 @@ import msgspec
 from harness.artifacts.tensors.checking import check_spec, checked_tree
 from harness.artifacts.tensors.decode import DecodeError
 from harness.artifacts.tensors.outputs import Outputs
-from harness.artifacts.tensors.recorded import DAMAGE, read_inputs, read_outputs
+from harness.artifacts.tensors.recorded import read_inputs, read_outputs
 from harness.core.outcome import Outcome
 from harness.core.probe import Failure, ModelResult, ProbeRequest, ProbeResult
 from harness.machine.typed import converted
+from harness.store.json import DAMAGE
 from harness.worker import wire
 
 Pairs = list[tuple[str, str]]

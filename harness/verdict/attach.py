@@ -43,6 +43,10 @@ POOL_FILE = re.compile(r"(^|/)(concurrent/futures/thread|anyio/_backends/\w+)\.p
 IDLE_FILE = re.compile(rf"(^|/)queue\.py$|{POOL_FILE.pattern}")
 IDLE_FUNCTION = re.compile(r"SimpleQueue_get")
 PLUMBING_FILE = re.compile(r"(^|/)threading\.py$")
+# Whoever has answered a client so lately is not hung as a whole, whatever one of its requests waits for.
+ANSWERS_S = 5.0
+# What is not sure of a server that answers others.
+UNSURE = (Why.UNANSWERED, Why.OWNER_WAITS, Why.GIL)
 IN_A_CALL = ("call", "compile", "load", "capture")
 MOST_LINKS = 100
 
@@ -79,12 +83,17 @@ def worst_first(processes: Sequence[Attached]) -> tuple[Attached, ...]:
 def hung(attachment: Attachment) -> bool:
     """Whether one of them hangs; a probe, which restarts servers, wants a request that waits for what a pool may do.
 
-    Idle threads of a pool may stand in line for its lock, which the first has while it waits for work.
+    Idle threads of a pool may stand in line for its lock, which the first has while it waits for work. Nor does a probe
+    restart what answers others on the same port, itself or by another of the processes.
     """
     hanging = [process for process in _serving(attachment) if process.state in HUNG]
     if attachment.probe:
+        answering = {port for process in attachment.processes if _answers(process) for port in _ports(process)}
         hanging = [
-            one for one in hanging if one.why is not Why.OWNER_WAITS or _asked(one) or not _waits_for_requests(one)
+            one
+            for one in hanging
+            if (one.why not in UNSURE or answering.isdisjoint(_ports(one)))
+            and (one.why is not Why.OWNER_WAITS or _asked(one) or not _waits_for_requests(one))
         ]
     return bool(hanging)
 
@@ -226,6 +235,14 @@ def _asked(process: Attached) -> int:
     return process.traffic.unanswered + process.traffic.waiting if process.traffic is not None else 0
 
 
+def _answers(process: Attached) -> bool:
+    """Whether somebody has had an answer on one of its ports just now, and since the oldest request waits."""
+    traffic = process.traffic
+    if traffic is None or traffic.answered_s is None:
+        return False
+    return traffic.answered_s < min(ANSWERS_S, traffic.oldest_s or ANSWERS_S)
+
+
 def _all_wait(process: Attached) -> _Finding | None:
     if not process.all_wait or any(_may_go_on(thread, process) for thread in process.threads):
         return None
@@ -234,17 +251,19 @@ def _all_wait(process: Attached) -> _Finding | None:
 
 
 def _wants_gil(process: Attached) -> _Finding | None:
-    if not _quiet(process):
-        return None
-    tight = [
-        thread
-        for thread in process.threads
-        if thread.stack_wait == Wait.GIL and (thread.runs or 0) >= LOOKS_FOR_GIL_PER_S * process.window_s
-    ]
+    holder = tuple(thread.tid for thread in process.threads if thread.tid == process.gil_holder and not thread.runs)
+    tight = [thread for thread in asks_for_gil(process) if thread.stack_wait == Wait.GIL or holder]
     if not tight:
         return None
-    holder = (process.gil_holder,) if process.gil_holder else ()
     return _Finding(ProcessState.BLOCKED, Why.GIL, (*holder, *(tid for tid in _tids(tight) if tid not in holder)))
+
+
+def asks_for_gil(process: Attached) -> Sequence[ThreadFacts]:
+    """Return the threads that look for a lock as often as who waits for the GIL does, where nothing computes."""
+    if not _quiet(process):
+        return ()
+    looks = LOOKS_FOR_GIL_PER_S * process.window_s
+    return [thread for thread in process.threads if waits.TIMED_LOCK in thread.waits and (thread.runs or 0) >= looks]
 
 
 def _known(process: Attached) -> _Finding | None:
@@ -272,7 +291,10 @@ def _in_a_call(process: Attached) -> _Finding | None:
 
 
 def _asked_for_nothing(process: Attached) -> _Finding | None:
-    """Say what requests wait for while nothing computes: its own requests to others, else it is blocked."""
+    """Say what requests wait for while nothing computes: its own requests to others, else it is blocked.
+
+    Where others are answered it may be a long poll or a batch that fills, or one handler is stuck.
+    """
     begun = process.traffic.begun if process.traffic is not None else 0
     if not (_asked(process) or begun) or not _quiet(process):
         return None
@@ -285,6 +307,8 @@ def _asked_for_nothing(process: Attached) -> _Finding | None:
     waiting = [
         thread for thread in process.threads if thread.waits and thread.waits <= waits.UNTIMED and not thread.runs
     ]
+    if _answers(process):
+        return _Finding(ProcessState.UNKNOWN, Why.OTHERS_ANSWERED, _tids(sorted(waiting, key=_is_idle)))
     if takers := _takers(process, waiting):
         rest = (thread for thread in waiting if thread not in takers)
         return _Finding(ProcessState.BLOCKED, Why.UNANSWERED, _tids([*takers, *rest]))

@@ -73,11 +73,23 @@ def bisect_command(report: RunReport, cell: CellVerdict) -> str:
     """Return the command that looks for the operator; empty where there is none to find, or no old release to ask."""
     kinds = FINDABLE if cell.scenario in ("alone", "latency") else FINDABLE_BESIDE
     findable = any(finding.kind in kinds for finding in cell.findings)
-    has_graph = all(model.kind is ArtifactKind.TORCHSCRIPT for model in report.models if model.model == cell.model)
-    if cell.status is not Status.FAIL or report.old.golden or not findable or not has_graph:
+    if cell.status is not Status.FAIL or report.old.golden or not findable or not _has_graph(report, cell):
         return ""
     program, run, _ = _rerun_words(report, cell.cell)  # its options are of rerun
     return shlex.join([*program, "bisect", run, cell.cell])
+
+
+def anyway_command(report: RunReport, cell: CellVerdict) -> str:
+    """Return the command that looks for what mitigates a hang or crash of both releases; empty for anything else."""
+    ends = any(finding.kind in ("hang", "crash") for finding in cell.findings)
+    if cell.status is not Status.SAME_FAIL or report.old.golden or not ends or not _has_graph(report, cell):
+        return ""
+    program, run, _ = _rerun_words(report, cell.cell)
+    return shlex.join([*program, "mitigate", run, cell.cell, "--anyway"])
+
+
+def _has_graph(report: RunReport, cell: CellVerdict) -> bool:
+    return all(model.kind is ArtifactKind.TORCHSCRIPT for model in report.models if model.model == cell.model)
 
 
 def _rerun_words(report: RunReport, cell: str) -> tuple[list[str], str, list[str]]:

@@ -54,6 +54,12 @@ def exit_code(result: object) -> ExitCode:
 def _of_many_models(result: object) -> ExitCode:
     """Return the exit code of what is about more than a run or a few files: types that no other command imports."""
     from harness.core.attach import Attachment
+    from harness.verdict.attach import hung, well
+
+    if isinstance(result, Attachment):  # a probe is asked often, and imports nothing else
+        if hung(result):
+            return RED
+        return GREEN if result.probe or well(result) else OPEN
     from harness.core.fleet import FleetReport
     from harness.core.golden import GoldenStatus, Packing, Review
     from harness.core.interference import Interference
@@ -61,7 +67,6 @@ def _of_many_models(result: object) -> ExitCode:
     from harness.core.machine import Checkup
     from harness.core.migration import Migrated, Migration
     from harness.core.releases import Ending, FirstBad
-    from harness.verdict.attach import hung, well
 
     match result:
         case FleetReport():
@@ -71,10 +76,6 @@ def _of_many_models(result: object) -> ExitCode:
         case CompileCheck():
             units = set(result.outcomes.values())
             return RED if CompileOutcome.BREAKS in units else GREEN if units == {CompileOutcome.COMPILES} else OPEN
-        case Attachment():
-            if hung(result):
-                return RED
-            return GREEN if result.probe or well(result) else OPEN
         case LinkCheck():
             links = set(result.outcomes.values())
             if links & {LinkOutcome.RECOMPILE, LinkOutcome.CHANGE_SOURCE} or any(note.stops for note in result.notes):

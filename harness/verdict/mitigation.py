@@ -30,7 +30,10 @@ def answer_of(
     if cell.status in WELL:
         return MitigationAnswer.NOTHING, "it passes"
     if cell.status is Status.SAME_FAIL:
-        return MitigationAnswer.NOTHING, "both releases fail alike, so it is no regression"
+        return (
+            MitigationAnswer.NOTHING,
+            "both releases fail alike, so it is no regression; --anyway searches all the same",
+        )
     why = "".join(f" ({finding.message})" for finding in cell.findings[:1])
     return MitigationAnswer.UNDECIDED, f"the cell is {cell.status}: nobody could tell that a symptom is gone{why}"
 

@@ -24,7 +24,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:  # noqa: N802  the name that http.server calls
-        if state == "unanswered":
+        if state == "unanswered" or self.path == "/waits":
             threading.Event().wait()
         if state == "timed":
             condition = threading.Condition()
@@ -81,15 +81,22 @@ def write_for_ever() -> None:
 async def serve_in_a_loop() -> None:
     """Serve as asyncio servers do, with a pool that has worked and is idle."""
 
+    full = threading.Barrier(8)
+
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if state == "push":
             writer.write(b"hello\r\n\r\n")
             await reader.read()
-        await reader.readuntil(b"\r\n\r\n")
+        words = await reader.readuntil(b"\r\n\r\n")
         if state == "long_poll":
             await asyncio.sleep(120)
         elif state == "executor":
             await asyncio.get_running_loop().run_in_executor(None, lock_twice)
+        elif b"/waits" in words:
+            await asyncio.get_running_loop().run_in_executor(None, full.wait)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        await writer.drain()
+        writer.close()
 
     await asyncio.gather(*(asyncio.to_thread(time.sleep, 0.05) for _ in range(3)))
     async with await asyncio.start_server(handle, "127.0.0.1", port) as listening:
@@ -103,7 +110,7 @@ def loop_in_python() -> None:
         pass
 
 
-if state in ("half_request", "long_poll", "push", "executor"):
+if state in ("half_request", "long_poll", "push", "executor", "batch"):
     asyncio.run(serve_in_a_loop())
 locks, asked = (threading.Lock(), threading.Lock()), itertools.count()
 server = serve()
@@ -120,6 +127,11 @@ elif state == "gil":  # one waits in C with the GIL in hand, for what a thread w
         thread(loop_in_python)
     time.sleep(0.2)
     holding.wait_for_ever()
+elif state == "kept_gil":  # it sleeps in C with the GIL in hand
+    print("ready", flush=True)
+    thread(server.serve_forever)
+    time.sleep(0.2)
+    holding.usleep(600_000_000)
 elif state == "busy":
     thread(free.loop_for_ever)
 elif state == "busy_python":

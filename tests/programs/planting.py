@@ -23,7 +23,10 @@ WHOLE, HALF = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", b"POST / HTTP/1.1\r\nCont
 ASKED = {
     **dict.fromkeys(("long_poll", "timed", "push", "executor", "crossed"), WHOLE),
     **dict.fromkeys(("half_request", "half_threaded"), HALF),
+    **dict.fromkeys(("polled", "batch"), WHOLE.replace(b"/", b"/waits", 1)),
 }
+# Others are answered every two seconds, each over a connection of its own, which the client closes.
+OTHERS_ANSWERED = ("polled", "batch")
 
 
 class Programs:
@@ -66,7 +69,13 @@ def free_port() -> int:
 def planted(programs: Programs, language: str, state: str, folder: Path) -> Iterator[Planted]:
     """Run a process in that state; it and all that it has started are ended afterwards, by their ids."""
     port = free_port()
-    base = {"stopped": "served", "starved": "busy", "load": "served", "half_threaded": "served"}.get(state, state)
+    base = {
+        "stopped": "served",
+        "starved": "busy",
+        "load": "served",
+        "half_threaded": "served",
+        "polled": "served",
+    }.get(state, state)
     if language == "c++":
         words = [str(programs.executable), base, str(port)]
     else:
@@ -87,8 +96,9 @@ def planted(programs: Programs, language: str, state: str, folder: Path) -> Iter
                 os.sched_setaffinity(tid, {core})
             taskset = shutil.which("taskset") or "taskset"
             for _ in range(4):
-                # Sessions share CPUs evenly where the kernel groups by them: these are in the same one.
-                loop = subprocess.Popen([taskset, "-c", str(core), str(programs.executable), "loop"])
+                # Sessions share CPUs evenly where the kernel groups by them: each has one, as the process has.
+                words = [taskset, "-c", str(core), str(programs.executable), "loop"]
+                loop = subprocess.Popen(words, start_new_session=True)
                 ending.callback(_end_one, loop)
                 with contextlib.suppress(OSError):
                     os.setpriority(os.PRIO_PROCESS, loop.pid, -5)
@@ -98,10 +108,12 @@ def planted(programs: Programs, language: str, state: str, folder: Path) -> Iter
             ending.enter_context(loaded(port, connections=3))
         for _ in range(2 if state == "crossed" else state in ASKED):
             ending.enter_context(_asked_once(port, ASKED[state], pushed=state == "push"))
+        if state in OTHERS_ANSWERED:
+            ending.enter_context(loaded(port, connections=1, pause_s=2.0, keep=False))
         if state == "crossed":
             time.sleep(0.5)  # each has its own lock by now, and wants the other
-        if state in ("busy", "storm", "starved", "load"):
-            time.sleep(0.3)
+        if state in ("busy", "storm", "starved", "load", "kept_gil", "unanswered"):
+            time.sleep(0.5)
         pid = int(said[0]) if state == "zombie" else process.pid
         yield Planted(pid, port, _children(process.pid))
 
@@ -142,9 +154,17 @@ def _asked_once(port: int, words: bytes, *, pushed: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def loaded(
-    port: int, *, connections: int = 4, pause_s: float = 0.0, times_s: list[float] | None = None
+    port: int,
+    *,
+    connections: int = 4,
+    pause_s: float = 0.0,
+    times_s: list[float] | None = None,
+    keep: bool = True,
 ) -> Iterator[None]:
-    """Send requests over so many connections at a time; ``times_s`` gets how long each took."""
+    """Send requests over so many connections at a time; ``times_s`` gets how long each took.
+
+    ``keep``: whether a connection is used again; else it is closed after the answer.
+    """
     ended = threading.Event()
 
     def ask() -> None:
@@ -154,6 +174,8 @@ def loaded(
                 begin = time.perf_counter()
                 connection.request("GET", "/")
                 connection.getresponse().read()
+                if not keep:
+                    connection.close()
                 if times_s is not None:
                     times_s.append(time.perf_counter() - begin)
         connection.close()

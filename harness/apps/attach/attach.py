@@ -8,27 +8,29 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from packaging.version import InvalidVersion, Version
+
 from harness.apps.attach.find import Asked
 from harness.apps.attach.probe import seen
 from harness.checks.attach.cures import explained, groups_of
 from harness.checks.attach.look import may_trace
 from harness.checks.attach.rights import why_not
-from harness.checks.attach.stacks import with_stacks
 from harness.checks.hang.stack_words import short
-from harness.core.attach import Attached, Attachment, ProcessState
+from harness.core.attach import Attached, Attachment, ProcessState, Why
 from harness.machine.files import text_of
 from harness.project import Project, own_command
 from harness.verdict.attach import HEALTHY, judged, worst_first
 
 # Of how many processes stacks are taken, the worst first: the rest of a prefork server mostly does the same.
 MOST_STACKS = 2
-# Stands for a file that could not be read off the process.
-A_MODEL = "MODEL.pt"
+# Stand for a file that could not be read off the process, and for its release of torch.
+A_MODEL, A_RELEASE = "MODEL.pt", "RELEASE"
 HAPPENS_AGAIN = (ProcessState.BLOCKED, ProcessState.BUSY, ProcessState.EXITING, ProcessState.DEVICE)
 NICE = -10
 # The load for each CPU from which on this command would wait for its turn longer than it works.
 CROWDED = 4
-WITHOUT_STACKS = (ProcessState.STOPPED, ProcessState.ZOMBIE)
+# On a crowded machine stacks take seconds, for which each thread stands still, and change nothing about ``starved``.
+WITHOUT_STACKS = (ProcessState.STOPPED, ProcessState.ZOMBIE, ProcessState.STARVED)
 # It narrows the pools itself.
 OWN_POOLS = "small_pools"
 INTER_OP = re.compile(r"ThreadPool::main_loop$")
@@ -74,14 +76,29 @@ def attach(project: Project, asked: Asked, *, window_s: float, may_stop: bool = 
 def _looked_into(process: Attached, *, gdb: bool) -> Attached:
     if process.state in WITHOUT_STACKS or not process.threads:
         return process
+    from harness.checks.attach.stacks import with_stacks  # noqa: PLC0415  it takes CPU, which a crowded machine lacks
+
     return judged(explained(with_stacks(process, may_stop_long=process.state not in HEALTHY, gdb=gdb)))
 
 
 def _finished(project: Project, process: Attached) -> Attached:
     remarks = process.remarks if may_trace(process) else (why_not(process),)
-    finished = replace(process, groups=groups_of(process), remarks=remarks)
-    makes_again = finished.scenario and finished.state in HAPPENS_AGAIN
-    return replace(finished, again=_again(project, finished) if makes_again else "")
+    makes_again = process.scenario and process.state in HAPPENS_AGAIN
+    return replace(
+        process,
+        groups=groups_of(process),
+        remarks=remarks,
+        next_command=_next(project, process),
+        again=_again(project, process) if makes_again else "",
+    )
+
+
+def _next(project: Project, process: Attached) -> str:
+    if process.state is ProcessState.BLOCKED:
+        return f"{own_command(project.folder, 'attach', str(process.pid), '--format', 'json')} > attach.json"
+    if process.why is Why.OTHERS:
+        return own_command(project.folder, "attach", "--system", "--pid", str(process.pid))
+    return ""
 
 
 def _again(project: Project, process: Attached) -> str:
@@ -89,11 +106,24 @@ def _again(project: Project, process: Attached) -> str:
     files = dict.fromkeys(text.partition(": ")[2] for text in process.artifacts)
     known = [file for file in files if Path(file).is_absolute()] or [A_MODEL]
     artifacts = [word for file in known for word in ("--artifact", file)]
-    releases = [library.version.partition("+")[0] for library in process.torch if library.version]
-    new = ["--new", releases[0]] if releases else []
-    return own_command(
-        project.folder, "compat", *artifacts, *new, "--scenario", process.scenario, *_pools(process), "--latency", "off"
-    )
+    new = next((library.version.partition("+")[0] for library in process.torch if library.version), A_RELEASE)
+    old = _release_before(project, new)
+    same = ["--allow-same-torch"] if old == new else []
+    sides = ["--old", old, "--new", new, *same]
+    scenario = ["--scenario", process.scenario, *_pools(process)]
+    return own_command(project.folder, "compat", *artifacts, *sides, *scenario, "--latency", "off")
+
+
+def _release_before(project: Project, new: str) -> str:
+    """Return the release to compare with: the project's, else the one before that is known, else the same."""
+    from harness.checks.linking.known_symbols import known  # noqa: PLC0415  it takes a while, and few hang
+
+    own = str(project.table.get("old", ""))
+    if own and own != new:
+        return own
+    with contextlib.suppress(InvalidVersion):
+        return max((name for name in known() if Version(name) < Version(new)), key=Version, default=new)
+    return new
 
 
 def _pools(process: Attached) -> list[str]:

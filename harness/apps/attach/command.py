@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from harness.cli.terminal import say, shown
 if TYPE_CHECKING:
     from harness.project import Project
 
+# Columns: what a log keeps of a probe is not wrapped.
+ONE_LINE = 1000
 HELP = CommandHelp(
     "attach",
     "say what a running server does that hangs now: blocked, busy, starved, idle; who holds what",
@@ -21,7 +24,7 @@ HELP = CommandHelp(
     (
         ("PID", "what the process does now; its prefork children too"),
         ("--port 8080", "whoever listens there; also --name NAME, --container ID"),
-        ("PID --probe", "for a liveness probe: 1 if it hangs, else 0"),
+        ("--port 8080 --probe", "for a liveness probe: 1 if it hangs, else 0"),
         ("PID --watch 3600 --out DIR", "wait up to an hour for the hang"),
         ("PID --no-stop --format json", "what /proc tells, for programs"),
         ("--system --pid PID", "which other process holds it up, when it stalls now and then"),
@@ -53,12 +56,17 @@ def add_options(command: argparse.ArgumentParser) -> None:
         help="take native stacks by gdb where eu-stack is not installed: the process stands still for up to 40 s",
     )
     how = command.add_mutually_exclusive_group()
-    how.add_argument("--probe", action="store_true", help="exit code 1 if it hangs, else 0; reads /proc only")
+    how.add_argument("--probe", action="store_true", help="exit code 1 if it hangs, else 0; stops nothing")
     how.add_argument(
         "--watch",
         type=float,
         metavar="SECONDS",
         help="wait so long for the hang, take evidence, and end with 1, else with 0",
+    )
+    command.add_argument(
+        "--absent",
+        choices=("pass", "fail"),
+        help="with --probe: what it is that nobody is there, as while a server still loads (default: pass)",
     )
     command.add_argument(
         "--out",
@@ -70,7 +78,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    from harness.apps.attach.find import Asked, asked_for
+    from harness.apps.attach.find import Asked, NotThere, asked_for
     from harness.core.errors import ConfigError
     from harness.report.formats import ATTACH
 
@@ -82,6 +90,8 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
                 "--system with --probe, --watch or --no-stop", "it records all processes and stops none: leave them out"
             )
         return system.run(parsed)
+    if parsed.absent is not None and not parsed.probe:
+        raise ConfigError("--absent without --probe", "add --probe, or leave it out")
     if parsed.held_up is not None:
         raise ConfigError("--pid without --system", f"name the process itself: attach {parsed.held_up}")
     if not 0.5 <= parsed.window <= 600:
@@ -98,8 +108,17 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
         from harness.apps.attach.probe import probe
         from harness.checks.attach.look import may_trace
         from harness.checks.attach.rights import why_not
+        from harness.core.outcome import Status
+        from harness.verdict.exit_codes import exit_code
 
-        attached = probe(find(), parsed.window)
+        try:
+            attached = probe(find(), parsed.window)
+        except NotThere as error:
+            code = Status.FAIL if parsed.absent == "fail" else Status.PASS
+            print(
+                f"warning: {error}; exit code {exit_code(code)}, by --absent {parsed.absent or 'pass'}", file=sys.stderr
+            )
+            return code
         for process in [process for process in attached.processes if not may_trace(process)][:1]:
             print(f"warning: {why_not(process)}; this probe sees few hangs", file=sys.stderr)
     elif parsed.watch is not None:
@@ -118,5 +137,5 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
         from harness.apps.attach.attach import attach
 
         attached = attach(project, find(), window_s=parsed.window, may_stop=parsed.stop, gdb=parsed.gdb)
-    say(ATTACH.render(parsed.format, attached, shown()))
+    say(ATTACH.render(parsed.format, attached, replace(shown(), width=ONE_LINE) if parsed.probe else shown()))
     return attached

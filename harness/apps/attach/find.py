@@ -13,6 +13,7 @@ from harness.machine.files import text_of
 from harness.machine.proc_files import numbers_in, read, status_in
 
 MOST_PROCESSES = 64
+PORTS = 65536
 LIST_THEM = "list processes with: ps -ef"
 # In a path of a control group: docker-<id>.scope, cri-containerd-<id>.scope, /docker/<id>, /kubepods/.../<id>.
 _ID = re.compile(r"[0-9a-f]{4,64}")
@@ -45,7 +46,7 @@ def asked_for(
     if name is not None:
         return _some(f"--name {name}", (one for one in _others() if _is_named(one, name)))
     if port is not None:
-        if not 0 < port < 65536:
+        if not 0 < port < PORTS:
             raise ConfigError(f"--port {port} is no TCP port", "name one from 1 to 65535")
         return _some(f"--port {port}", _listeners(port))
     if not _ID.fullmatch(container or ""):
@@ -60,7 +61,8 @@ def _process(word: str) -> Asked:
     if pid == os.getpid():
         raise ConfigError(f"process {pid} is this command itself", LIST_THEM)
     if not Path(f"/proc/{pid}").exists():
-        raise NotThere(f"no process {pid} here", f"{LIST_THEM}; a container counts its processes anew")
+        a_port = f"a port? --port {pid}; " if pid < PORTS else ""
+        raise NotThere(f"no process {pid} here", f"{a_port}{LIST_THEM}; a container counts its processes anew")
     if text_of(Path(f"/proc/{pid}/status")).find(f"\nTgid:\t{pid}\n") < 0:
         leader = re.search(r"^Tgid:\t(\d+)", text_of(Path(f"/proc/{pid}/status")), re.MULTILINE)
         raise ConfigError(f"{pid} is a thread", f"name its process: {leader[1] if leader else LIST_THEM}")

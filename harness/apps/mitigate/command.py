@@ -38,30 +38,38 @@ def add_options(command: argparse.ArgumentParser) -> None:
         help=f"which of its cells is to be mitigated (default: alone): {', '.join(CELL_SCENARIOS)}",
     )
     command.add_argument("--pairs", action="store_true", help="try pairs of settings also where one setting mitigates")
+    command.add_argument("--anyway", action="store_true", help="search also where both releases fail alike")
     add_sides(command)
     add_models(command)
     add_running(command, "--device", "--jobs", "--profile", "--new-profile", "--deadline")
     command.add_argument(
-        "--latency", choices=("off", "quick", "thorough"), help="how long the measurement of costs may take"
+        "--latency",
+        choices=("off", "quick", "thorough"),
+        help="how long the measurement of costs may take; beside a cell or --resume too (default: as its run was told)",
     )
     command.add_argument("--resume", metavar="RUN", help="go on with an interrupted search")
     add_out(command)
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    from harness.apps.mitigate.mitigate import mitigate
+    from harness.apps.mitigate.mitigate import mitigate, without_latency
     from harness.apps.rerun.selected import selected_cell
     from harness.project import shown_path
     from harness.report.documents.diagnosis import mitigation_document
     from harness.report.formats import on_terminal
 
     selected = selected_cell(
-        project, parsed.verb, run=parsed.run, cell=parsed.cell_id, key=parsed.cell, model=parsed.model
+        without_latency(project), parsed.verb, run=parsed.run, cell=parsed.cell_id, key=parsed.cell, model=parsed.model
     )
     if selected is not None and parsed.sought is not None:
         raise ConfigError("--scenario beside a cell, which has its own", "leave it out")
     mitigated = mitigate(
-        project, model=parsed.model, selected=selected, scenario=parsed.sought or "alone", pairs=parsed.pairs
+        project,
+        model=parsed.model,
+        selected=selected,
+        scenario=parsed.sought or "alone",
+        pairs=parsed.pairs,
+        anyway=parsed.anyway,
     )
     document = mitigation_document(mitigated.found, directory=shown_path(mitigated.folder))
     say(on_terminal(document, width=width(), most_lines=0))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from harness.apps.rerun.own_run import (
     FLOOR,
+    TIMED,
     Searched,
     one_model,
     own_run,
@@ -18,9 +19,11 @@ from harness.apps.rerun.selected import SelectedCell, keep_explanation, refuse_c
 from harness.apps.upgrade import pipeline
 from harness.apps.upgrade.plan import make_plan
 from harness.checks.latency.benchmark import benchmark
+from harness.config.load import with_budget
 from harness.core.diagnosis import MitigationResult, Rewritten, Symptom
 from harness.core.errors import ConfigError
 from harness.core.models import ModelDeclaration
+from harness.core.outcome import Status
 from harness.core.plan import Plan
 from harness.probing.facts import Attributed, Compared, Effects, Provisioned, Timed
 from harness.probing.provision import sides
@@ -44,11 +47,12 @@ NOT_REDUCED = "This is the whole model: bisect looks for the few nodes that show
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
-    """What is searched for; ``pairs``: also of settings where one alone mitigates."""
+    """What is searched for; ``pairs``: also of settings where one alone mitigates; ``anyway``: as of ``search``."""
 
     model: str
     scenario: str
     pairs: bool = False
+    anyway: bool = False
 
 
 def mitigate(
@@ -58,12 +62,13 @@ def mitigate(
     selected: SelectedCell | None = None,
     scenario: str = "alone",
     pairs: bool = False,
+    anyway: bool = False,
 ) -> Searched[MitigationResult]:
     """Find the settings that mitigate one cell of a model, and write ``mitigate.json`` into a run of its own.
 
     ``model`` may be left out where there is only one; ``selected``: a cell of a finished run, in place of ``model`` and
     releases, whose report tells of it from now on; ``scenario``: of the cell of ``model``; ``pairs``: whether pairs of
-    settings are tried also where one mitigates.
+    settings are tried also where one mitigates; ``anyway``: whether the cell may be one in which both releases fail.
     """
     subject: Subject | None = None
 
@@ -75,25 +80,50 @@ def mitigate(
         else:
             plan, where = _of_model(project, scenario), scenario
             declared = one_model(plan, model, what="mitigate takes")
-        subject = Subject(model=declared.name, scenario=where, pairs=pairs)
+        subject = Subject(model=declared.name, scenario=where, pairs=pairs, anyway=anyway)
         return _about(plan, subject, declared, waits=project.sets(FLOOR)), declared.name
 
-    more = [*(["--pairs"] if pairs else []), *(["--scenario"] if scenario != "alone" else [])]
-    ready = own_run("mitigate", project, model=model, selected=selected, planned=planned, more=more)
-    with ready as (run_dir, plan, cell):
+    more = [
+        *(["--pairs"] if pairs else []),
+        *(["--anyway"] if anyway else []),
+        *(["--scenario"] if scenario != "alone" else []),
+    ]
+    ready = own_run("mitigate", without_latency(project), model=model, selected=selected, planned=planned, more=more)
+    with ready as (run_dir, begun, cell):
         if subject is None:
             subject = codec.read_json(run_dir.path / SUBJECT, Subject)
         else:
             run_dir.write(SUBJECT, codec.canonical(subject))
+        plan = _priced(begun, subject, project)
         with pipeline.provisioned(plan, sides(plan), run_dir, project) as (effects, first):
             known = verified_rewrites(cell) if cell is not None else ()
             result = _answer(subject, _judged(subject, first, effects), effects, known)
+            if result.price_note and plan.settings.latency.budget == "off" and not subject.anyway:
+                again = project.command("mitigate", "--resume", str(run_dir.path.absolute()), "--latency", TIMED)
+                inherited = (
+                    ", as the run of the cell" if cell is not None and "latency" not in project.overrides else ""
+                )
+                result = replace(result, price_note=f"{result.price_note}{inherited}", measure=again)
             project.progress.finish()
         run_dir.write(RESULT, codec.pretty(result))
         if cell is not None:
             path = os.path.relpath(run_dir.path / RESULT, cell.folder)
             keep_explanation(cell, by_mitigations(cell.cell.id, result, path=path), project.progress)
         return Searched(found=result, folder=run_dir.path)
+
+
+def without_latency(project: Project) -> Project:
+    """Return the options without the one that a cell or a resumed search does not have of its run."""
+    overrides = {name: value for name, value in project.overrides.items() if name != "latency"}
+    return replace(project, overrides=overrides)
+
+
+def _priced(plan: Plan, subject: Subject, project: Project) -> Plan:
+    """Return the plan with the ``--latency`` that was typed, beside a cell or ``--resume`` as well."""
+    budget = project.overrides.get("latency")
+    if subject.scenario == TIMING and budget == "off":
+        raise ConfigError("a slow cell and --latency off: nobody would measure it", "leave --latency out")
+    return replace(plan, settings=replace(plan.settings, latency=with_budget(plan.settings.latency, budget)))
 
 
 def _judged(subject: Subject, first: Provisioned, effects: Effects) -> Attributed:
@@ -112,7 +142,9 @@ def _answer(subject: Subject, facts: Attributed, effects: Effects, known: tuple[
         effects = replace(effects, end_ns=effects.end_within(SLOW_S))
     cells = {cell.scenario: cell for cell in facts.verdicts[subject.model]}
     cell = cells.get(subject.scenario)
-    searched = search(subject.model, facts, effects, scenario=subject.scenario, pairs=subject.pairs)
+    searched = search(
+        subject.model, facts, effects, scenario=subject.scenario, pairs=subject.pairs, anyway=subject.anyway
+    )
     rewrites = known or _rewritten(subject, searched, facts, effects)
     answer, why = answer_of(cell, searched.mitigations, searched=searched.cell is not None, rewrites=rewrites)
     elsewhere = [
@@ -150,6 +182,7 @@ def _rewritten(
     """Return the rewrites of the guilty operators that were tried; none where a setting helps, or nothing is red."""
     if (
         searched.cell is None
+        or searched.cell.status is Status.SAME_FAIL
         or subject.scenario not in REPRODUCED
         or any(tried.mitigates for tried in searched.mitigations)
     ):

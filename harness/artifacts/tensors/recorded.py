@@ -1,6 +1,5 @@
 """Reads what a worker recorded: trees by (input set, call), bytes mapped into memory."""
 
-import json
 import mmap
 import re
 from collections.abc import Iterator
@@ -11,13 +10,11 @@ from typing import Any, BinaryIO
 from harness.artifacts.tensors.decode import Buffer, DecodeError
 from harness.artifacts.tensors.outputs import Outputs, joined, side_effects
 from harness.store import probe_files
+from harness.store.json import DAMAGE, parsed
 from harness.store.probe_files import IN_MEMORY_BYTES
 from harness.worker import wire
 
 BEGIN = re.compile(rb'\{"model": ?"([\w.#@+-]+)"')  # of a line, as workers write it
-SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-# What an artifact that writes into its own record can make of it; all of it is damage, none of it is our bug.
-DAMAGE = (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError, MemoryError)
 
 
 def read_outputs(directory: str | Path, model: str, *, folder: str = wire.OUTPUTS) -> Outputs:
@@ -79,18 +76,6 @@ def _numbers(probe: Path, name: str) -> bytes | mmap.mmap:
         return bytes_of(probe / name)
     except FileNotFoundError:
         return probe_files.read(probe, name)
-
-
-def parsed(line: str) -> Any:
-    """Return what a line of JSON holds, with ``?`` for halves of characters, which no file of ours can hold.
-
-    They are no JSON for ``from_json``; a worker writes them where a model's text has them. Raises ``ValueError``: it is
-    no JSON; ``RecursionError``: it is nested too deeply.
-    """
-    value = json.loads(line)
-    if SURROGATE.search(line) is None:
-        return value
-    return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode())
 
 
 def bytes_of(path: Path) -> bytes | mmap.mmap:

@@ -4,7 +4,7 @@ import contextlib
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -46,6 +46,7 @@ class _Moment:
     looped: frozenset[int]
     connections: dict[int, sockets.Connection] | None
     throttled_s: float
+    closed: Mapping[int, float] = field(default_factory=dict)
 
 
 class Gone(Exception):
@@ -62,23 +63,27 @@ def observe(pid: int, window_s: float = WINDOW_S) -> Attached:
     looks: list[Snapshot] = []
     begin = time.monotonic()
     before: _Moment | None = None
-    while True:
-        began = time.monotonic()
-        look = sampler.sample(detailed=True)
-        if look is None:
-            raise Gone(pid)
-        looks.append(look)
-        rhythms.add(look)
-        if before is None:
-            before = _moment(pid, look, sampler)
-        cost = time.monotonic() - began
-        if time.monotonic() - begin >= window_s:
-            break
-        time.sleep(max(EVERY_S - cost, cost * (1 / MOST_OF_A_CORE - 1)))
+    answered_at: dict[int, float] = {}
+    with contextlib.closing(sockets.Closings()) as closings:
+        while True:
+            began = time.monotonic()
+            look = sampler.sample(detailed=True)
+            if look is None:
+                raise Gone(pid)
+            looks.append(look)
+            rhythms.add(look)
+            if before is None:
+                before = _moment(pid, look, sampler)
+            answered_at.update(dict.fromkeys(closings.answered(), began))
+            cost = time.monotonic() - began
+            if time.monotonic() - begin >= window_s:
+                break
+            time.sleep(max(EVERY_S - cost, cost * (1 / MOST_OF_A_CORE - 1)))
     now = _moment(pid, looks[-1], sampler)
     if before is None or not Path(f"/proc/{pid}").exists():
         raise Gone(pid)
-    return _attached(pid, looks, rhythms, before, now)
+    closed = {port: time.monotonic() - at for port, at in answered_at.items()}
+    return _attached(pid, looks, rhythms, before, replace(now, closed=closed))
 
 
 def _attached(pid: int, looks: Sequence[Snapshot], rhythms: Rhythms, before: _Moment, now: _Moment) -> Attached:
@@ -113,6 +118,7 @@ def _attached(pid: int, looks: Sequence[Snapshot], rhythms: Rhythms, before: _Mo
             span_s,
             read=before.read & now.read,
             looped=before.looped & now.looped,
+            closed=now.closed,
         ),
         torch=mapped.torch_of(files, f"{shared}/root"),
         openmp=mapped.openmp_of(files),

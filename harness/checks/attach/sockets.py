@@ -8,9 +8,10 @@ import contextlib
 import os
 import socket
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from harness.core.attach import Traffic
 from harness.machine.files import text_of
@@ -20,6 +21,8 @@ _NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY = 4, 20
 _REQUEST_DUMP = 0x301
 _DONE, _ERROR = 3, 2
 _INET_DIAG_INFO = 2
+# SKNLGRP_INET_TCP_DESTROY and SKNLGRP_INET6_TCP_DESTROY as the bits of an address.
+_CLOSINGS = 1 << 0 | 1 << 2
 ESTABLISHED, CLOSE_WAIT, LISTEN = 1, 8, 10
 _STATES = 1 << ESTABLISHED | 1 << CLOSE_WAIT | 1 << LISTEN
 # In struct tcp_info: milliseconds since data was sent and received, and bytes acknowledged and received.
@@ -29,6 +32,8 @@ _LIMIT_S = 1.0
 MOST_UPSTREAM = 3
 # What belongs to the answer before comes sooner.
 AFTER_AN_ANSWER_MS = 1000
+# The kernel counts the begin and the end of a connection as a byte each.
+NO_ANSWER_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +71,30 @@ def _asked() -> Iterator[Connection]:
             request = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 1 << (_INET_DIAG_INFO - 1), 0, _STATES)
             head = struct.pack("=IHHII", _HEADER + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0)
             kernel.send(head + request)
-            yield from _answers(kernel, family)
+            yield from _answers(kernel)
 
 
-def _answers(kernel: socket.socket, family: int) -> Iterator[Connection]:
+class Closings:
+    """Hears of each TCP connection of this network namespace that ends: the short ones, which no look sees."""
+
+    def __init__(self) -> None:
+        self._kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)
+        self._kernel.settimeout(0)
+        with contextlib.suppress(OSError):  # an older kernel tells nobody
+            self._kernel.bind((0, _CLOSINGS))
+
+    def answered(self) -> Iterator[int]:
+        """Yield the local port of each that has ended since the last call, and on which something was sent."""
+        with contextlib.suppress(OSError):  # there are no more, or were too many to be told
+            for one in _answers(self._kernel):
+                if one.received_bytes and one.sent_bytes > NO_ANSWER_BYTES:
+                    yield one.port
+
+    def close(self) -> None:
+        self._kernel.close()
+
+
+def _answers(kernel: socket.socket) -> Iterator[Connection]:
     while True:
         datagram = kernel.recv(1 << 18)
         at = 0
@@ -79,12 +104,12 @@ def _answers(kernel: socket.socket, family: int) -> Iterator[Connection]:
                 raise OSError(-struct.unpack_from("=i", datagram, at + _HEADER)[0], "sock_diag")
             if kind == _DONE or length < _HEADER:
                 return
-            yield _connection(datagram[at + _HEADER : at + length], family)
+            yield _connection(datagram[at + _HEADER : at + length])
             at += (length + 3) & ~3
 
 
-def _connection(message: bytes, family: int) -> Connection:
-    state = message[1]
+def _connection(message: bytes) -> Connection:
+    family, state = message[:2]
     port, peer_port = struct.unpack_from(">HH", message, 4)
     size = 4 if family == socket.AF_INET else 16
     peer = f"{socket.inet_ntop(family, message[24 : 24 + size])}:{peer_port}".removeprefix("::ffff:")
@@ -143,10 +168,12 @@ def traffic_of(
     *,
     read: Collection[int] = (),
     looped: Collection[int] = (),
+    closed: Mapping[int, float] = MappingProxyType({}),
 ) -> Traffic | None:
     """Return what the connections of two looks come to; None: they cannot be seen.
 
-    ``read``: inodes of those that a thread waits to read from; ``looped``: that an event loop watches.
+    ``read``: inodes of those that a thread waits to read from; ``looped``: that an event loop watches; ``closed``: by
+    port how many seconds ago one with an answer was last heard to end.
     """
     if before is None or now is None:
         return None
@@ -165,6 +192,9 @@ def traffic_of(
         one.sent_bytes - earlier.sent_bytes + one.received_bytes - earlier.received_bytes for earlier, one in shared
     )
     moved += sum(one.sent_bytes + one.received_bytes for inode, one in now.items() if inode not in before)
+    answered_s = [one.sent_ms / 1000 for one in incoming if one.sent_bytes > NO_ANSWER_BYTES and one not in asked]
+    if any(one.received_ms >= 0 for one in now.values()):  # it is in this network namespace, as what was heard
+        answered_s += [closed[port] for port in ports & closed.keys()]
     known = not incoming or any(one.received_ms >= 0 for one in incoming)
     return Traffic(
         ports=tuple(sorted(ports)),
@@ -174,6 +204,7 @@ def traffic_of(
         oldest_s=max((one.received_ms for one in unanswered), default=0) / 1000,
         looped=sum(not one.queue and one.inode in looped for one in unanswered),
         begun=len(asked) - len(unanswered),
+        answered_s=min(answered_s, default=None),
         maybe=len(maybe),
         upstream=tuple(f"{one.peer}, asked {one.sent_ms / 1000:.0f} s ago" for one in upstream[:MOST_UPSTREAM]),
         moved_bytes=moved if known else None,

@@ -17,13 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from harness.artifacts.tensors.recorded import DAMAGE
 from harness.checks.hang import debuggers, stack_formats, symbols
 from harness.checks.hang.debuggers import EU_STACK, GDB, PY_SPY, PY_SPY_ASIDE, PYSTACK, PYSTACK_ASIDE, Debugger
 from harness.checks.hang.stack_formats import Dump, PythonThread, RawThread, merged
 from harness.core.hang import Evidence, HangProof, ThreadStack
 from harness.probing import processes
-from harness.store.json import from_json
+from harness.store.json import DAMAGE, from_json
 from harness.worker import wire
 
 GAP_S: Final = 0.3

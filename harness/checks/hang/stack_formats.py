@@ -286,6 +286,8 @@ def thread_stack(thread: RawThread, readable: Mapping[str, str], *, moved: bool 
         Frame(
             function=frame.note or readable.get(frame.symbol, frame.symbol) or UNKNOWN,
             file=PurePosixPath(frame.image).name,
+            image=frame.image,
+            offset=frame.offset or 0,
         )
         for frame in thread.frames
     )

@@ -127,7 +127,7 @@ def relevant_frames(stack: ThreadStack) -> tuple[str, ...]:
     counts: dict[str, int] = {}
     handler = max((index for index, frame in enumerate(stack.frames) if CRASHING in frame.function), default=-1)
     for frame in stack.frames[handler + 1 :]:
-        line = _telling(frame)
+        line = telling(frame)
         if line:
             counts[line] = counts.get(line, 0) + 1
     lines = [line if count == 1 else f"{line}  ({count} times)" for line, count in counts.items()]
@@ -137,13 +137,19 @@ def relevant_frames(stack: ThreadStack) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _telling(frame: Frame) -> str:
+def is_plumbing(frame: Frame) -> bool:
+    """Whether a native frame belongs to the C library or to Python's own."""
+    return bool(_PLUMBING_FILES.search(frame.file))
+
+
+def telling(frame: Frame) -> str:
+    """Return what a frame says, with its line where that is known; empty for plumbing."""
     if frame.language == PYTHON:
         if _PLUMBING_PYTHON.search(frame.file):
             return ""
         return f"{frame.function}  {frame.file}:{frame.line}"
     name = short(frame.function)
-    if _PLUMBING_FILES.search(frame.file) or _PLUMBING_NAMES.match(name):
+    if is_plumbing(frame) or _PLUMBING_NAMES.match(name):
         return ""
     place = f"  {frame.file}:{frame.line}" if frame.line else ""
     return name + place

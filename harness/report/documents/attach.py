@@ -1,10 +1,10 @@
 """What running processes do as a document: the state of each, why, the threads that matter, what to set."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from harness.checks.hang.stack_words import Wait, relevant_frames
+from harness.checks.hang.stack_words import Wait, is_plumbing, relevant_frames, telling
 from harness.checks.hang.waits import DISK, LOCK, PROCESS
 from harness.core.attach import (
     HUNG,
@@ -17,7 +17,8 @@ from harness.core.attach import (
     ThreadGroup,
     Why,
 )
-from harness.core.text import counted
+from harness.core.hang import Frame
+from harness.core.text import counted, first_few
 from harness.report.document import (
     ALWAYS,
     BAD,
@@ -36,7 +37,6 @@ from harness.report.document import (
 from harness.report.documents.causes import WAYS
 
 MOST_GROUPS, MOST_FRAMES, MOST_PYTHON, MOST_NAMED, MOST_CHAIN = 6, 5, 2, 4, 5
-SOURCE_LINE = re.compile(r"\S+:\d+$")
 PYTHON_LINE = re.compile(r"\.py:\d+$")
 # So much more CPU was wanted than was had, before that is said of a process that works.
 MUCH_MORE = 1.5
@@ -58,6 +58,8 @@ MEANS = {
     Why.KNOWN: "its stacks are those of a known hang, and nothing computes",
     Why.IN_A_CALL: "calls of a model wait for other threads, and nothing computes",
     Why.UNANSWERED: "requests wait for an answer, nothing computes, and nothing that it asked of others is open",
+    Why.OTHERS_ANSWERED: "requests wait while others are answered: a long poll, a batch that is not full, or one stuck"
+    " handler",
     Why.CLIENT_OR_TIMER: "it waits for the client, which may not have sent all of its request, or for a timer",
     Why.ENDED: "it has ended; its parent has not waited for it, and holds its entry",
     Why.SIGNAL: "SIGSTOP or SIGTSTP; kill -CONT goes on",
@@ -82,8 +84,8 @@ MEANS = {
     Why.NO_RIGHTS: "nothing runs, and this user may not see what it waits for",
 }
 BESIDE = (
-    "with the server's own model (its path for MODEL.pt, where that stands), and beside it a request of production's"
-    " size: a smaller one may pass (docs/guide/own-models.md#requests)"
+    "with the server's own model (its path for MODEL.pt and its torch's release for RELEASE, where these stand), and"
+    " beside it a request of production's size: a smaller one may pass (docs/guide/own-models.md#requests)"
 )
 ASK = (
     "send it one request, and attach again while that is open: a request without an answer tells a hang from an idle"
@@ -91,17 +93,20 @@ ASK = (
 )
 AGAIN = {
     ProcessState.BUSY: "attach again in a minute: the same frames on the same threads speak for an endless loop",
-    ProcessState.STARVED: "see who has the CPUs: top -H; in a container raise its CPU limit",
+    ProcessState.STARVED: "the command below names who has the CPUs, as top -H does; in a container raise its CPU"
+    " limit",
     ProcessState.OVERSUBSCRIBED: "fewer intra-op threads (OMP_NUM_THREADS, torch.set_num_threads), or more CPUs",
     ProcessState.UNKNOWN: ASK,
     ProcessState.ZOMBIE: "end or mend its parent: nothing can be done to the process itself",
 }
 
+STUCK = "a handler of yours on the same line for longer than its time limits is stuck"
 NEXT = {
     Why.NO_RIGHTS: "",
+    Why.QUOTA: "raise the CPU limit of its container",
+    Why.OTHERS_ANSWERED: f"attach again in a minute: {STUCK}",
     Why.FROZEN: "docker unpause, or thaw its control group",
-    Why.CLIENT_OR_TIMER: "attach again in a minute, with py-spy and eu-stack installed: a handler of yours on the same"
-    " line for longer than its time limits is stuck",
+    Why.CLIENT_OR_TIMER: f"attach again in a minute, with py-spy and eu-stack installed: {STUCK}",
 }
 
 
@@ -135,7 +140,9 @@ def _tone(state: ProcessState) -> str:
 
 
 def _means(worst: Attached, attachment: Attachment) -> str:
-    which = f"process {worst.pid}: " if len(attachment.processes) > 1 else ""
+    others = [str(process.pid) for process in attachment.processes[1:]]
+    more = f", of {len(others) + 1} with {first_few(others, MOST_NAMED)}" if others else ""
+    which = f"process {worst.pid}{more}: " if others or attachment.probe else ""
     known = worst.known.title if worst.known is not None and worst.state is ProcessState.BLOCKED else ""
     return f"{which}{known or MEANS[worst.why]}"
 
@@ -166,7 +173,9 @@ def _process(process: Attached) -> Part:
         blocks=(
             *facts(_about(process)),
             *_threads(process),
-            *facts(_after(process)),
+            *facts([("next", _next(process))]),
+            *([Fact("next", process.next_command, ALWAYS, "command")] if process.next_command else []),
+            *facts(_stopped(process)),
             *_known(process),
             *([Fact("again", process.again, ALWAYS, "command"), *facts([("again", BESIDE)])] if process.again else []),
             *facts([("seen", remark) for remark in process.remarks]),
@@ -224,6 +233,8 @@ def _requests(process: Attached) -> str:
     if traffic.unanswered:
         age = f", the oldest for {_time(traffic.oldest_s)}" if traffic.oldest_s else ""
         parts.append(f"{counted(traffic.unanswered, 'request')} without an answer{age}")
+        if traffic.answered_s is not None:
+            parts.append(f"the last answer to another went {_time(traffic.answered_s)} ago")
     if traffic.waiting:
         parts.append(f"{counted(traffic.waiting, 'connection')} not accepted")
     if traffic.ports and not parts and not traffic.maybe:
@@ -297,8 +308,7 @@ def _wait(thread: ThreadFacts) -> str:
     return thread.stack_wait or waits_for or words.get(thread.state, "something that cannot be seen")
 
 
-def _after(process: Attached) -> Iterator[tuple[str, str]]:
-    yield "next", _next(process)
+def _stopped(process: Attached) -> Iterator[tuple[str, str]]:
     if process.tool:
         stops = " and ".join(f"{max(stop, 0.01):.2f} s" for stop in process.stops_s)
         yield "stopped", f"no thread for more than {stops or '0.01 s'}, by {process.tool}"
@@ -316,15 +326,25 @@ def _next(process: Attached) -> str:
 
 def _after_a_hang(process: Attached) -> str:
     threads = {thread.tid: thread for thread in process.threads}
-    places = []
+    places: list[str] = []
     for tid in process.culprits:
         stack = threads[tid].stack if tid in threads else None
-        frames = relevant_frames(stack) if stack is not None else ()
-        places += [LONG_PATH.sub(r"\1", frame.split()[-1]) for frame in frames if SOURCE_LINE.search(frame)][:1]
+        frames = stack.frames if stack is not None else ()
+        lines = [f"{frame.file}:{frame.line}" for frame in frames if frame.line and telling(frame)]
+        places += [LONG_PATH.sub(r"\1", line) for line in lines[:1]] or _addresses(frames, process)[:1]
     look = " and ".join(dict.fromkeys(places[:2]))
     circle = ", which take the same two locks" if process.why is Why.CYCLE and " and " in look else ""
-    keep = "keep the evidence: this command with --format json > attach.json; then restart this replica"
+    keep = "keep the evidence, by the command below; then restart this replica"
     return f"{keep}; look at {look}{circle}" if look else keep
+
+
+def _addresses(frames: Sequence[Frame], process: Attached) -> Sequence[str]:
+    """Return how to find the lines of native frames, the server's own first; a lambda's has no telling name."""
+    torch = {PurePosixPath(library.path).parent for library in process.torch}
+    native = [frame for frame in frames if frame.offset and not is_plumbing(frame)]
+    own = sorted(native, key=lambda frame: PurePosixPath(frame.image).parent in torch)
+    # A return address is that of the line after the call.
+    return [f"addr2line -Cfpie {frame.image} {frame.offset - 1:#x}" for frame in own]
 
 
 def _known(process: Attached) -> Iterator[Fact]:

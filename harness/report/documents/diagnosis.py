@@ -23,7 +23,7 @@ from harness.core.diagnosis import (
 from harness.core.measurement import RatioEstimate
 from harness.core.text import counted, first_few, joined
 from harness.core.verdict import Mitigation
-from harness.report.document import ALWAYS, GOOD, Block, Document, Fact, Part, Row, Table, Verdict, facts
+from harness.report.document import ALWAYS, GOOD, Block, Document, Fact, Part, Row, Table, Verdict, commands, facts
 from harness.report.documents.causes import WAYS
 from harness.serving.settings.paste_lines import ENVIRONMENT
 from harness.verdict.mitigation import fix_of_rewrite, price_words
@@ -278,7 +278,10 @@ def mitigation_document(found: MitigationResult, *, directory: str) -> Document:
             means=f"{found.model}, {found.old} -> {found.new}, {found.words}",
         ),
         parts=(
-            Part(title="", blocks=_labelled(_tried(found, mitigating, directory))),
+            Part(
+                title="",
+                blocks=(*_labelled(_tried(found, mitigating, directory)), *commands([("measure", found.measure)])),
+            ),
             Part(
                 title="Mitigations",
                 blocks=tuple(_mitigated(at, mitigation) for at, mitigation in enumerate(mitigating, start=1)),

@@ -36,7 +36,7 @@ from harness.report.text.table import TableRow, timed_of
 from harness.report.words.phrases import NO_REASON, NOT_MEASURED, beyond_words, phrase, scenario_words, shorten, size
 from harness.report.words.quantities import COLUMNS, QuantityRow, limits_of
 from harness.report.words.red_cells import RedCell
-from harness.verdict.commands import is_red, rerun_command
+from harness.verdict.commands import anyway_command, is_red, rerun_command
 from harness.verdict.counting import cell_word
 from harness.verdict.mitigation import provenance_words
 
@@ -211,6 +211,7 @@ def _stage(report: RunReport, cell: CellVerdict, details: int) -> Part:
             *facts((line for line in story if line[0] not in FOLDED), details + 10),
             *(Fact("evidence", path, details, "path", link=inside(path)) for path in evidence),
             *commands([("rerun", "" if silent else rerun_command(report, cell.cell))], details),
+            *commands([("mitigate", anyway_command(report, cell))], details),
         ),
     )
 

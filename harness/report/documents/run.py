@@ -90,7 +90,7 @@ from harness.report.words.summary import (
     torch_words,
 )
 from harness.report.words.to_upgrade import expectation, owners_of, rewritten_files, steps
-from harness.verdict.commands import is_red, price_command, report_command
+from harness.verdict.commands import anyway_command, is_red, price_command, report_command
 from harness.verdict.counting import cell_word, counts_of
 
 SIGNS = "x: new time / old time; ?: could not tell whether within the limit; -: not measured"
@@ -136,7 +136,7 @@ def run_document(
         ),
         _models(report, rows),
         _initialization(report),
-        Part(title="Neither green nor red", noun="model", importance=FIRST, blocks=tuple(_others(rows))),
+        Part(title="Neither green nor red", noun="model", importance=FIRST, blocks=tuple(_others(report, rows))),
         policy_part(report),
         since_part(report),
         Part(title="All models at once", id="fleet", importance=ALL, blocks=(_fleet_charts(report, models, earlier),)),
@@ -373,7 +373,7 @@ def _start_charts(report: RunReport, limit: float) -> Iterator[Figure]:
     yield from start_figures(report.scenarios, limit)
 
 
-def _others(rows: Sequence[TableRow]) -> Iterator[Part]:
+def _others(report: RunReport, rows: Sequence[TableRow]) -> Iterator[Part]:
     """Yield the rows that are neither PASS nor told with a red cell, with their cells that say more."""
     at = 0
     for row in rows:
@@ -387,12 +387,14 @@ def _others(rows: Sequence[TableRow]) -> Iterator[Part]:
             for cell in quiet
             if reason not in cell_words(cell, reason)
         ]
+        importance = placed(FIRST + 5, at, 10) if at < OTHERS_SHOWN else DETAIL
+        anyway = next(filter(None, (anyway_command(report, cell) for cell in row.cells)), "")
         yield Part(
             title=f"{shorten(row.model, 50)}: {reason}",
             word=row.status_word,
             tone=row_tone(row),
-            importance=placed(FIRST + 5, at, 10) if at < OTHERS_SHOWN else DETAIL,
-            blocks=tuple(lines),
+            importance=importance,
+            blocks=(*lines, *commands([("mitigate", anyway)], importance)),
         )
         at += 1
 

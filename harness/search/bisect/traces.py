@@ -9,8 +9,8 @@ from typing import Any
 from harness.artifacts.tensors.checking import check_spec, checked_tree
 from harness.artifacts.tensors.decode import Buffer
 from harness.artifacts.tensors.outputs import Outputs
-from harness.artifacts.tensors.recorded import DAMAGE, parsed
 from harness.core.diagnosis import Place, TracedNode
+from harness.store.json import DAMAGE, parsed
 from harness.worker import wire
 
 LONGEST_PLAIN = 40

@@ -49,6 +49,7 @@ PAIRS_S = 300.0
 DECIDING_S = 120.0
 # For all settings of a slow cell, each of which is timed in fresh processes; and for the JIT switches alone.
 SLOW_S, SLOW_QUICK_S = 180.0, 60.0
+NO_OLD = "no price, and no answers to compare with: the old release fails too"
 NOT_TRIED = "not tried: the time is over"
 QUICK = LatencyBudget(looks=(2,), blocks=5, model_s=5.0)
 
@@ -77,6 +78,7 @@ def search(
     scenario: str = "",
     pairs: bool = False,
     seen: tuple[int, int] = ONCE,
+    anyway: bool = False,
 ) -> MitigationSearch:
     """Return what became of ``model`` under the settings that could mitigate it; its cells are judged already.
 
@@ -86,8 +88,10 @@ def search(
         pairs: whether pairs are tried also where one setting mitigates.
         seen: in how many runs of how many the model was seen to fail alone; asked again where it was but once, and
             everything is tried.
+        anyway: whether a cell counts as red in which both releases fail alike: well is then what answers at all.
     """
-    red = [cell for cell in facts.verdicts[model] if cell.status in (Status.FAIL, Status.XFAIL)]
+    bad = (Status.FAIL, Status.XFAIL, *([Status.SAME_FAIL] if anyway else []))
+    red = [cell for cell in facts.verdicts[model] if cell.status in bad]
     cell = next((cell for cell in red if (cell.scenario == scenario if scenario else cell.decides)), None)
     if cell is None:
         return MitigationSearch()
@@ -130,6 +134,11 @@ def search(
     notes = tuple(f"{count} {what}" for what, count in counts.items() if count)
     if everything and not any(mitigation.mitigates for mitigation in known_sets.values()):
         notes += ((known,) if known else ()) or sets.left_out()
+    if trial.in_both:
+        mitigations = sorted(known_sets.values(), key=lambda mitigation: not mitigation.mitigates)
+        return MitigationSearch(
+            cell=cell, mitigations=tuple(mitigations), price_note=NO_OLD, ended=searched.ended, notes=notes
+        )
     priced, note = _priced(model, known_sets, sets, facts, effects, everything=everything)
     return MitigationSearch(cell=cell, mitigations=priced, price_note=note, ended=searched.ended, notes=notes)
 

@@ -45,6 +45,11 @@ class Trial:
     initializations: tuple[str, ...] = ()
     group: bool = True
 
+    @property
+    def in_both(self) -> bool:
+        """Whether the old release fails alike, so that there is no answer of it to compare with."""
+        return self.cell.status is Status.SAME_FAIL and self.cell.scenario == "alone"
+
 
 def why_not_mitigable(cells: Sequence[CellVerdict]) -> str:
     """Return what about red cells does not depend on how a loaded graph is executed; empty where a setting may."""
@@ -83,9 +88,9 @@ def how_often(cell: CellVerdict, facts: Attributed, effects: Effects) -> tuple[i
     repeat = 0
     while fails < FAILS_THAT_TELL_A_RATE and repeat < RUNS_FOR_A_RATE:
         repeat += 1
-        verdict, _, _ = _verdict_under(trial, (), facts, effects, repeat=repeat)
-        fails += verdict.status is Status.FAIL
-        judged += verdict.status in (Status.FAIL, Status.PASS)
+        verdict, probe, _ = _verdict_under(trial, (), facts, effects, repeat=repeat)
+        fails += not _answers_at_last(trial, probe) if trial.in_both else verdict.status is Status.FAIL
+        judged += trial.in_both or verdict.status in (Status.FAIL, Status.PASS)
         effects.progress.step(f"{fails} of {judged}")
     return fails, judged
 
@@ -110,10 +115,10 @@ def _alone(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects
         verdict, probe, without_effect = _verdict_under(trial, settings, facts, effects, repeat=repeat)
         if without_effect:
             return replace(mitigation, untestable=True, note=without_effect)
-        if verdict.status is not Status.PASS and not (verdict.status is Status.SAME_FAIL and partly):
+        if not (_answers_at_last(trial, probe) if trial.in_both else _is_well(verdict, partly=partly)):
             as_unchanged = _as_before(trial, probe, facts)
             note = f"{_still(verdict, trial.cell)}{', every bit as without it' if as_unchanged else ''}"
-            untestable = verdict.status is not Status.FAIL
+            untestable = verdict.status is not Status.FAIL and not trial.in_both
             return replace(mitigation, untestable=untestable, unaffected=as_unchanged, note=note)
     return replace(mitigation, mitigates=True, repeats=repeats, note=rarely)
 
@@ -135,13 +140,21 @@ def _beside(
         for repeat in range(repeats):
             what = f"{mitigation.name}, {launcher.scenario.words} {repeat + 1} of {repeats}"
             effects.progress.tick(f"{trial.cell.model}: {what}")
-            broken, sick = _group_under(trial.cell.model, launcher, repeat, facts)
+            broken, sick = _group_under(trial, launcher, repeat, facts)
             if sick or broken:
                 return replace(mitigation, mitigates=False, breaks=broken, note=sick or f"breaks {', '.join(broken)}")
         if trial.initializations:
             notes.append(rarely)
             clean.append(repeats)
     return replace(mitigation, repeats=min(clean, default=mitigation.repeats), note="; ".join(filter(None, notes)))
+
+
+def _is_well(verdict: CellVerdict, *, partly: bool) -> bool:
+    return verdict.status is Status.PASS or (verdict.status is Status.SAME_FAIL and partly)
+
+
+def _answers_at_last(trial: Trial, probe: ProbeResult) -> bool:
+    return next(item for item in probe.models if item.model == trial.cell.model).outcome is Outcome.COMPLETED
 
 
 def _fails_partly(old: Sequence[ModelResult]) -> bool:
@@ -203,9 +216,9 @@ def _still(verdict: CellVerdict, cell: CellVerdict) -> str:
     return ", ".join(words) or f"{verdict.status} alone"
 
 
-def _group_under(model: str, launcher: Launcher, repeat: int, facts: Attributed) -> tuple[tuple[str, ...], str]:
+def _group_under(trial: Trial, launcher: Launcher, repeat: int, facts: Attributed) -> tuple[tuple[str, ...], str]:
     """Return (neighbours that do not pass under the settings, what the model itself does wrong beside them)."""
-    scenario, effects = launcher.scenario, launcher.effects
+    model, scenario, effects = trial.cell.model, launcher.scenario, launcher.effects
     group = next((members for members in facts.plan.groups.values() if model in members), (model,))
     attribution = facts.attributions.get((model, scenario.name))
     left_out = (
@@ -232,7 +245,7 @@ def _group_under(model: str, launcher: Launcher, repeat: int, facts: Attributed)
             facts=facts,
             effects=effects,
         )
-        if verdict.status is not Status.PASS and name == model:
+        if verdict.status is not Status.PASS and name == model and (item.new.result.failed or not trial.in_both):
             sick = verdict.findings[0].message if verdict.findings else str(verdict.status)
         elif verdict.status is not Status.PASS and _was_green(name, facts):
             broken.append(name)

@@ -53,6 +53,7 @@ BLOCKED = Attached(
         lines={"wide inter-op pool": {"python": "import torch\n\ntorch.set_num_interop_threads(32)"}},
     ),
     scenario="small_pools",
+    next_command="python -m harness attach 4000 --format json > attach.json",
     tool="eu-stack, py-spy",
 )
 IDLE = Attached(

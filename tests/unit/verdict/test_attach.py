@@ -83,6 +83,28 @@ def test_a_probe_wants_a_request_that_waits_where_a_pool_may_stand_in_line_for_i
     assert hung(Attachment(asked="it", processes=(asked,), probe=True))
 
 
+def test_a_request_that_waits_while_others_are_answered_is_no_hang() -> None:
+    """A long poll, or a batch that is not full. The twin has answered nobody for longer, or has no such client."""
+    waiting = Traffic(ports=(80,), unanswered=1, oldest_s=40, answered_s=3.0)
+    answers = judged(process(LISTENER, IDLE, traffic=waiting))
+    assert (answers.state, answers.why) == (ProcessState.UNKNOWN, Why.OTHERS_ANSWERED)
+    assert said(LISTENER, IDLE, traffic=replace(waiting, answered_s=6.0)) == (ProcessState.BLOCKED, Why.UNANSWERED)
+    before = replace(waiting, oldest_s=2.5)
+    assert said(LISTENER, IDLE, traffic=before) == (ProcessState.BLOCKED, Why.UNANSWERED)
+    assert said(held(5, 6), held(6, 5), traffic=waiting) == (ProcessState.BLOCKED, Why.CYCLE)
+
+
+def test_a_probe_does_not_restart_a_worker_whose_siblings_answer_on_its_port() -> None:
+    stuck = judged(process(LISTENER, IDLE, traffic=Traffic(ports=(80,), unanswered=1, oldest_s=40)))
+    sibling = judged(replace(process(LISTENER, traffic=Traffic(ports=(80,), answered_s=0.5)), pid=2))
+    elsewhere = replace(sibling, traffic=Traffic(ports=(81,), answered_s=0.5))
+    assert not hung(Attachment(asked="it", processes=(stuck, sibling), probe=True))
+    assert hung(Attachment(asked="it", processes=(stuck, elsewhere), probe=True))
+    assert hung(Attachment(asked="it", processes=(stuck, sibling)))
+    circle = judged(process(held(5, 6), held(6, 5)))
+    assert hung(Attachment(asked="it", processes=(circle, sibling), probe=True))
+
+
 def test_of_several_processes_those_that_have_ended_come_last_and_make_no_hang() -> None:
     ended, idle = judged(process()), judged(replace(process(LISTENER), pid=2))
     assert [one.pid for one in worst_first([ended, idle])] == [2, 1]
@@ -197,6 +219,10 @@ def test_who_asks_for_the_gil_all_the_time_while_nothing_computes_never_gets_it(
     computing = ThreadFacts(tid=4, on_cpu=0.9, sleeps=0)
     assert said(LISTENER, taker, computing)[1] is Why.COMPUTES
     assert said(LISTENER, replace(taker, runs=3))[0] is ProcessState.IDLE
+    unknown = replace(taker, stack_wait="")  # without native frames
+    assert said(replace(LISTENER, runs=0), unknown, gil_holder=1) == (ProcessState.BLOCKED, Why.GIL)
+    assert said(replace(LISTENER, runs=2), unknown, gil_holder=1)[0] is ProcessState.IDLE
+    assert said(LISTENER, unknown)[0] is ProcessState.IDLE
     assert said(taker, all_wait=True) == (ProcessState.BLOCKED, Why.ALL_WAIT)
 
 

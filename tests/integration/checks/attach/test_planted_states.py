@@ -43,6 +43,9 @@ STATES = {
 # that ends by itself, a server that pushes. The twins are not: a worker of a loop's pool, and two handlers, are stuck.
 HEALTHY_THOUGH_ASKED = ("half_request", "half_threaded", "long_poll", "timed", "push")
 STUCK_THOUGH_IN_A_LOOP = ("executor", "crossed")
+# A request waits without a limit while others are answered every two seconds; twins: "unanswered", and "executor".
+OTHERS_ANSWERED = ("polled", "batch")
+STUCK = ("unanswered", "kept_gil")
 ONLY = {
     "c++": {
         "cycle": (ProcessState.BLOCKED, Why.CYCLE),
@@ -52,6 +55,7 @@ ONLY = {
     },
     "python": {
         "gil": (ProcessState.BLOCKED, Why.ALL_WAIT),
+        "kept_gil": (ProcessState.BLOCKED, Why.GIL),
         "busy_python": (ProcessState.BUSY, Why.COMPUTES),
         **dict.fromkeys(HEALTHY_THOUGH_ASKED, (ProcessState.UNKNOWN, Why.CLIENT_OR_TIMER)),
         **dict.fromkeys(STUCK_THOUGH_IN_A_LOOP, (ProcessState.BLOCKED, Why.UNANSWERED)),
@@ -60,7 +64,7 @@ ONLY = {
 # Where an eu-stack is needed: by /proc alone these look like something else, which is said.
 NEEDS_STACKS = {"exit"}
 # What an idle worker of a loop's pool looks like, too.
-NEEDS_PYTHON_FRAMES = {"executor"}
+NEEDS_PYTHON_FRAMES = {"executor", "kept_gil"}
 # Told by /proc alone, none of them a matter of how busy this machine is.
 QUICK = ("cycle", "ended", "stopped", "zombie", "all_wait", "served", "prefork")
 
@@ -125,13 +129,14 @@ def test_a_planted_state_is_named(programs: Programs, language: str, state: str,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("state", [*HEALTHY_THOUGH_ASKED, *STUCK_THOUGH_IN_A_LOOP])
+@pytest.mark.parametrize("state", [*HEALTHY_THOUGH_ASKED, *OTHERS_ANSWERED, *STUCK_THOUGH_IN_A_LOOP, *STUCK])
 def test_a_probe_restarts_no_server_that_waits_for_its_client(programs: Programs, state: str, tmp_path: Path) -> None:
     if state in NEEDS_PYTHON_FRAMES and shutil.which("py-spy") is None:
         pytest.skip("needs py-spy")
     with planted(programs, "python", state, tmp_path) as process:
-        answer = probe(asked_for(pid=str(process.pid)), 2.0)
-    assert hung(answer) == (state in STUCK_THOUGH_IN_A_LOOP), answer.processes[0]
+        answers = [probe(asked_for(pid=str(process.pid)), 2.0) for _ in range(3 if state in OTHERS_ANSWERED else 1)]
+    for answer in answers:
+        assert hung(answer) == (state in (*STUCK_THOUGH_IN_A_LOOP, *STUCK)), answer.processes[0]
 
 
 @pytest.mark.slow

@@ -38,6 +38,8 @@ def sleeper(request: pytest.FixtureRequest) -> Iterator["subprocess.Popen[bytes]
     ("words", "expected"),
     [
         (("4194305",), "no process 4194305 here"),
+        (("65534",), "a port? --port 65534"),
+        (("1", "--absent", "fail"), "--absent without --probe"),
         (("-4",), "-4 is no number of a process"),
         (("server",), "server is no number of a process"),
         (("--container", "my-server"), "--container my-server is no id"),
@@ -59,6 +61,17 @@ def test_what_is_not_there_is_refused_in_one_line(
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error:")]
     assert expected in line
     assert ";" in line  # what to do
+
+
+@pytest.mark.parametrize(("options", "code"), [((), 0), (("--absent", "fail"), 1)])
+@pytest.mark.parametrize("which", [("--port", "1"), ("--name", "no-such-server"), ("4194305",)])
+def test_a_probe_of_a_server_that_is_not_there_yet_passes_unless_it_is_told_to_fail(
+    which: tuple[str, ...], options: tuple[str, ...], code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["attach", *which, "--probe", *options]) == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("warning: ")
+    assert f"exit code {code}" in line
 
 
 def test_the_command_itself_and_a_thread_are_no_processes_to_look_at(capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,7 +130,8 @@ def test_a_probe_fails_only_for_what_hangs(
 ) -> None:
     words = ["attach", str(sleeper.pid), "--probe", "--window", "0.5"]
     assert main(words) == 0
-    assert len(capsys.readouterr().out.strip().splitlines()) == 1
+    (line,) = capsys.readouterr().out.strip().splitlines()
+    assert f"process {sleeper.pid}" in line
     os.kill(sleeper.pid, signal.SIGSTOP)
     assert main(words) == 1
     assert capsys.readouterr().out.startswith("stopped")

@@ -1,5 +1,6 @@
 """What ``mitigate`` refuses before any process starts, and the plan that it makes."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,12 +8,15 @@ import pytest
 
 from harness import cli
 from harness.config.selection import find_model
+from harness.core.diagnosis import MitigationAnswer, MitigationResult
 from harness.core.plan import Plan
 from harness.core.errors import ConfigError, ExitCode
 from harness.probing.requests import IMPATIENT_FLOOR_S
 from harness.apps.mitigate import mitigate
 from harness.apps.mitigate.mitigate import Subject
 from harness.project import Project
+from harness.report.document import Fact
+from harness.report.documents.diagnosis import mitigation_document
 from harness.apps.upgrade.plan import make_plan
 
 PROJECT = Path(__file__).resolve().parents[4]
@@ -50,6 +54,33 @@ def test_the_cell_that_is_mitigated_is_planned_beside_the_model_alone(tmp_path: 
     plan = planned(given(tmp_path), "dlrm", scenario)
     assert plan.scenarios == (("alone", "concurrent") if scenario == "concurrent" else ("alone",))
     assert plan.settings.latency.budget != "off"
+
+
+@pytest.mark.parametrize(("typed", "budget"), [({}, "off"), ({"latency": "quick"}, "quick")])
+def test_prices_are_those_of_the_run_unless_they_are_asked_for_beside_its_cell(
+    typed: dict[str, object], budget: str, tmp_path: Path
+) -> None:
+    begun = planned(given(tmp_path, overrides={**SIDES, "latency": "off"}), "dlrm")
+    plan = mitigate._priced(begun, Subject(model="dlrm", scenario="alone"), given(tmp_path, overrides=typed))
+    assert plan.settings.latency.budget == budget
+    assert replace(plan, settings=begun.settings) == begun
+    assert mitigate.without_latency(given(tmp_path, overrides={**SIDES, **typed})).overrides == SIDES
+
+
+def test_the_command_that_measures_prices_stands_whole() -> None:
+    found = MitigationResult(
+        model="m", old="a", new="b", scenario="alone", words="alone", answer=MitigationAnswer.FOUND, measure="again"
+    )
+    blocks = mitigation_document(found, directory="run").parts[0].blocks
+    assert [block.form for block in blocks if isinstance(block, Fact) and block.text == "again"] == ["command"]
+
+
+def test_a_slow_cell_is_not_searched_without_times(tmp_path: Path) -> None:
+    begun = planned(given(tmp_path), "dlrm", "latency")
+    with pytest.raises(ConfigError, match="nobody would measure it"):
+        mitigate._priced(
+            begun, Subject(model="dlrm", scenario="latency"), given(tmp_path, overrides={"latency": "off"})
+        )
 
 
 @pytest.mark.parametrize(

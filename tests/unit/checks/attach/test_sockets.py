@@ -9,6 +9,7 @@ from harness.checks.attach.sockets import (
     CLOSE_WAIT,
     ESTABLISHED,
     LISTEN,
+    Closings,
     Connection,
     connections_of,
     inodes_of,
@@ -92,3 +93,32 @@ def test_the_kernel_tells_of_a_request_and_of_its_answer() -> None:
         time.sleep(0.02)
         answered = look()
     assert (idle.unanswered, asked.unanswered, answered.unanswered) == (0, 1, 0)
+
+
+def test_connections_that_end_between_two_looks_are_heard_of_where_they_were_answered() -> None:
+    ports = []
+    with contextlib.closing(Closings()) as closings:
+        for answer in (b"the answer", b""):
+            with socket.create_server(("127.0.0.1", 0)) as server:
+                ports.append(server.getsockname()[1])
+                with socket.create_connection(("127.0.0.1", ports[-1])) as client:
+                    connection, _ = server.accept()
+                    client.sendall(b"a request")
+                    connection.recv(100)
+                    connection.sendall(answer)
+                    if answer:
+                        client.recv(100)
+                connection.close()
+        end = time.monotonic() + 5
+        heard: set[int] = set()
+        while time.monotonic() < end and ports[0] not in heard:
+            heard |= {*closings.answered()}
+    assert heard & {*ports} == {ports[0]}
+
+
+def test_the_last_answer_is_that_of_a_client_that_is_there_or_has_just_gone() -> None:
+    looks = {one.inode: one for one in (SERVER, _client(40_000, 41_000))}
+    ages = [traffic_of(looks, looks, 2.0, closed=closed) for closed in ({}, {80: 1.5}, {81: 1.5})]
+    assert [one.answered_s for one in ages if one is not None] == [40.0, 1.5, 40.0]
+    assert _traffic(_client(40_000, 40_000, sent=1)).answered_s is None
+    assert _traffic(_client(4_000, 2_500)).answered_s is None  # it asks itself, and was answered before

@@ -17,7 +17,7 @@ from harness.core.outcome import Outcome, Status
 from harness.core.plan import Cell, LatencyBudget
 from harness.core.probe import ProbeRequest, ProbeResult
 from harness.core.verdict import CellVerdict, Finding, Price
-from harness.probing.facts import Decided
+from harness.probing.facts import Decided, OldAnswers
 from harness.serving.settings import mitigations
 from harness.serving.settings.mitigations import JIT_SWITCHES, MITIGATIONS
 from tests.unit.builders.mitigating import GOLDEN, ended
@@ -462,3 +462,21 @@ def test_a_model_that_fails_under_a_setting_is_not_timed(tmp_path: Path, monkeyp
     runner = release(tmp_path, only_under("profiling off", otherwise=Outcome.CRASH))
     (tried,) = search("m", slow(), effects(runner), scenario="latency").mitigations
     assert (tried.mitigates, tried.note) == (False, "crashes the process in start in torch 2.6.0, alone")
+
+
+def test_what_fails_in_both_releases_is_searched_where_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old release has no answers to compare with: well is what answers at all. The twin is not searched."""
+    table(monkeypatch, "fuser off", "oneDNN off")
+    facts = red(status=Status.SAME_FAIL)
+    facts = replace(facts, baselines={**facts.baselines, "m": OldAnswers(results=(result("m", Outcome.HANG),) * 2)})
+    assert search("m", facts, effects(release(tmp_path / "twin", only_under("fuser off")))).cell is None
+    found = search("m", facts, effects(release(tmp_path / "asked", only_under("fuser off"))), anyway=True)
+    assert mitigating(found) == [("fuser off",)]
+    assert [one.note for one in found.mitigations if not one.mitigates] == ["still hang"]
+    assert not any(one.prices for one in found.mitigations)
+    assert "the old release fails too" in found.price_note
+    never = search("m", facts, effects(release(tmp_path / "never", only_under("AVX2 kernels"))), anyway=True)
+    assert never.cell is not None
+    assert mitigating(never) == []
