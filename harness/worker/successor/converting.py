@@ -9,7 +9,7 @@ import torch
 
 from gate_worker import settings, wire
 from gate_worker.graph import node_facts
-from gate_worker.successor import lost_checks, sizes
+from gate_worker.successor import sizes
 from gate_worker.values import trees
 
 try:
@@ -82,6 +82,8 @@ def converted(module, requests, example, method, log):
     """Return the program; the mark ``not_converted`` tells at which node of the graph the converter has given up."""
     if method != "forward":
         raise LosesCheck("torch's converter takes forward for every method")
+    from gate_worker.successor import lost_checks  # what it needs, an older release has not
+
     lost = lost_checks.first(module.inlined_graph)
     if lost is not None:
         error = LosesCheck("torch's converter drops this check, or takes every size for 2 or more here")
