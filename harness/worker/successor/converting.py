@@ -45,8 +45,6 @@ def make(request, run_dir, log, way):
     Args:
         way: a function of module, requests, the example's name, the method and ``log``.
     """
-    if converter is None:
-        raise NoConverter("torch %s has no torch._export.converter.TS2EPConverter" % torch.__version__)
     (run,) = request["runs"]
     artifact, sets = run["artifact"], [name for name, _ in run["schedule"]]
     name, example = artifact["model"], sets[0]
@@ -61,6 +59,8 @@ def make(request, run_dir, log, way):
         module.eval()
     with warnings.catch_warnings(), log.phase(wire.CONVERT, model=name):
         warnings.simplefilter("ignore")
+        if converter is None:
+            raise NoConverter("torch %s has no torch._export.converter.TS2EPConverter" % torch.__version__)
         program, example, decided, has_state = way(module, requests, example, method, log)
     with warnings.catch_warnings(), log.phase(wire.SAVE, model=name):
         warnings.simplefilter("ignore")
