@@ -2,8 +2,9 @@
 
 Torch's own converter translates a graph without running it, and gives up at what its language has no word for. Here the
 graph runs as it is served: branches and loops are Python's, lists and objects too, and ``torch.export`` sees operators
-alone. What a size decides becomes a guard of the program. What *data* decides is taken as all requests decide it, and
-the program checks that when it runs: another request is refused, never answered by the wrong branch.
+alone. What a size decides becomes a guard of the program. What *data* decides is in the program both ways (``joined``);
+where that cannot be, it is taken as all requests decide it, and the program checks that when it runs: another request
+is refused, never answered by the wrong branch.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ from torch.fx.experimental import proxy_tensor
 from torch.utils import _python_dispatch
 
 from gate_worker.graph import interpreter, node_facts, nodes
-from gate_worker.successor import joined, quantized, values
+from gate_worker.successor import joined, quantized, values, whole
 from gate_worker.values import trees
 
 # How the message of a check begins: the program refuses what it was not made for, or what the artifact refuses too.
@@ -26,8 +27,6 @@ OTHERWISE = "requests decide this otherwise, by their data"
 # A while loop that is walked longer is no longer a program that anybody can read, or compile.
 MOST_TURNS = 4096
 LOOP_ENDS = (("limit",), ("go on",))
-# A length to pad to: what a graph computes for it is that length, and the operator takes no symbol.
-AS_LONG_AS_IT_IS = -1
 
 
 class NotWalked(Exception):
@@ -505,7 +504,7 @@ class Walk(interpreter.Interpreter):
         if kind in values.NUMBER_OF and isinstance(inputs[0], torch.Tensor):
             return [self._number(step, inputs[0], place)]
         if kind == "aten::_pad_packed_sequence" and isinstance(inputs[4], torch.SymInt):
-            inputs = [*inputs[:4], AS_LONG_AS_IT_IS]
+            return list(whole.padded(*inputs))
         if self._depth or self._aliased or self._tables:
             for tensor in values.written(step.node, inputs):
                 self._note_written(tensor)

@@ -40,6 +40,16 @@ def pack(mode, operator, sequence, lengths, batch_first):
     return sequence.new_empty((rows, *sequence.shape[2:])), sequence.new_empty((steps,), dtype=torch.int64)
 
 
+def padded(data, batch_sizes, batch_first, padding, length):
+    """Return a sequence padded to ``length``, a symbol, which the operator does not take: it is lengthened after it."""
+    output, lengths = torch.ops.aten._pad_packed_sequence(data, batch_sizes, batch_first, padding, AS_LONG_AS_IT_IS)
+    steps = output.shape[1 if batch_first else 0]
+    if str(steps) != str(length):
+        after_steps = output.dim() - (2 if batch_first else 1)
+        output = torch.ops.aten.constant_pad_nd(output, [0, 0] * after_steps + [0, length - steps], padding)
+    return output, lengths
+
+
 def pad(data, batch_sizes, batch_first, *others):
     del others
     sequences, steps = _guards.detect_fake_mode(data).shape_env.create_unbacked_symint(), batch_sizes.shape[0]
@@ -81,6 +91,7 @@ def missing():
 
 
 FIRST_WITH_SHAPES = (2, 15)
+AS_LONG_AS_IT_IS = -1
 LAYERS = {"lstm": lstm, "gru": recurrent, "rnn_relu": recurrent, "rnn_tanh": recurrent}
 
 

@@ -98,11 +98,14 @@ def files_of(folder: Path, models: dict[str, Any]) -> list[tuple[str, str, str]]
 @pytest.mark.parametrize("new", ["2.6.0", "2.15.0"])
 def test_recurrent_layers_take_every_length(tmp_path: Path, new_python: str, latest_python: str, new: str) -> None:
     models = migrated(tmp_path, "-k", "recurrent", new=new)
-    assert {name: model["outcome"] for name, model in models.items()} == {"recurs": "ready", "recurs_packed": "ready"}
+    outcomes = {name: model["outcome"] for name, model in models.items()}
+    padded = {"2.6.0": "not convertible", "2.15.0": "ready"}[new]
+    assert outcomes == {"recurs": "ready", "recurs_packed": "ready", "recurs_padded": padded}
+    models = {name: model for name, model in models.items() if model["outcome"] == "ready"}
     python = {"2.6.0": new_python, "2.15.0": latest_python}[new]
     asked = [python, "-W", "ignore", "-c", LENGTHS, json.dumps(files_of(tmp_path, models))]
     ran = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=600)
-    assert [line.split()[-1] for line in ran.stdout.splitlines()] == ["True"] * 8, ran.stdout
+    assert [line.split()[-1] for line in ran.stdout.splitlines()] == ["True"] * 4 * len(models), ran.stdout
 
 
 @pytest.mark.parametrize("new", ["2.6.0", "2.15.0"])

@@ -276,6 +276,16 @@ class RecursPacked(nn.Module):
         return padded, cells[-1]
 
 
+class RecursPadded(RecursPacked):
+    """Pads to the length of the request, which is more than that of its longest sequence."""
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        every, (_, cells) = self.layers(packed)
+        padded, _ = nn.utils.rnn.pad_packed_sequence(every, batch_first=True, total_length=x.size(1))
+        return padded, cells[-1]
+
+
 def of_lengths(module):
     torch.manual_seed(0)
     return Sample(
@@ -294,6 +304,12 @@ def recurs():
 @model("recurs_packed", tags=("recurrent",))
 def recurs_packed():
     return of_lengths(RecursPacked())
+
+
+@model("recurs_padded", tags=("recurrent",))
+def recurs_padded():
+    """2.6.0 does not keep the check that the length is enough."""
+    return of_lengths(RecursPadded())
 
 
 class Spectrum(nn.Module):
