@@ -226,6 +226,18 @@ def test_plain_script_of_torch_alone_comes_to_the_same_outcome_for_every_model_o
         assert told[name] in right, (name, model["reason"])
 
 
+@pytest.mark.slow
+def test_programs_of_the_zoo_answer_requests_that_nobody_gave(tmp_path: Path, latest_python: str) -> None:
+    harness("migrate", "--old", "2.6.0", "--new", "2.15.0", "--out", str(tmp_path), timeout_s=ZOO_DEADLINE_S)
+    fresh = PROJECT / "tests" / "integration" / "checks" / "migration" / "migrated" / "fresh.py"
+    asked = [latest_python, "-W", "ignore", str(fresh), str(tmp_path)]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=ZOO_DEADLINE_S)
+    counts = dict(json.loads(line) for line in done.stdout.splitlines())
+    assert len(counts) >= 60
+    assert {name: of for name, of in counts.items() if "wrong" in of or "refused" in of} == {}
+    assert sum(of.get("same", 0) for of in counts.values()) >= 8 * len(counts)
+
+
 def plain_outcomes(folder: Path, python: str, *arguments: str) -> dict[str, str]:
     """Return what the oracle, run with a release's interpreter, says of every artifact in a folder of results."""
     oracle = PROJECT / "tests" / "integration" / "checks" / "migration" / "migrated" / "oracle.py"
