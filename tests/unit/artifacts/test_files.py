@@ -189,5 +189,5 @@ def test_a_kind_is_in_the_content_and_in_the_name_only_of_what_cannot_be_read(
 def test_a_neighbour_that_may_be_meant_is_named(tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     with pytest.raises(SelectionError) as caught:
-        find_files([f"{tmp_path}/modles/"])
+        find_files([f"{tmp_path}/modles/"])  # codespell:ignore modles
     assert caught.value.hint.startswith(f'did you mean "{tmp_path}/models/"? ')
