@@ -9,7 +9,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from harness.artifacts import names
 from harness.artifacts.archive.formats import FORMATS, MAY_LOAD
@@ -189,26 +189,34 @@ LEFT_OUT, NO_RESULT = " (left out)", " (a row without a result)"
 NOT_THERE: Final = "paths are relative to the manifest"
 
 
+class LeftOut(NamedTuple):
+    """A file that is something else than a model, as the model that it may have been before.
+
+    ``note`` is on it as it is; ``as_row`` is the one where it has a row.
+    """
+
+    note: str
+    as_row: str
+    model: ModelDeclaration
+
+
 @dataclass(frozen=True, kw_only=True)
 class GivenModels:
-    """Models that are files, and notes on what was left out.
-
-    ``left_out``: the notes on files that are something else than a model, each with the model that the file may have
-    been before.
-    """
+    """Models that are files, notes on what was left out, and of that what may have been a model before."""
 
     models: tuple[ModelDeclaration, ...]
     notes: tuple[str, ...] = ()
-    left_out: tuple[tuple[str, ModelDeclaration], ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
     def with_known(self, known: Collection[str]) -> "GivenModels":
         """Return them with those left out whose names are ``known`` as models: these get a row that says so."""
-        again = {note: model for note, model in self.left_out if model.name in known}
+        again = [item for item in self.left_out if item.model.name in known]
+        notes = {item.note: item.as_row for item in again}
         return replace(
             self,
-            models=merge_catalogue((*self.models, *again.values())),
-            notes=tuple(NO_RESULT.join(note.rsplit(LEFT_OUT, 1)) if note in again else note for note in self.notes),
-            left_out=tuple((note, model) for note, model in self.left_out if note not in again),
+            models=merge_catalogue((*self.models, *(item.model for item in again))),
+            notes=tuple(notes.get(note, note) for note in self.notes),
+            left_out=tuple(item for item in self.left_out if item not in again),
         )
 
 
@@ -248,7 +256,8 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
         notes += _unmentioned(manifest, path, models)
         declared += models
     declared_paths = {model.given.path for model in declared if model.given is not None}
-    usable, left_out = [], {}
+    usable: list[FoundFile] = []
+    left_out: dict[str, FoundFile] = {}
     for file in files.values():
         outside = leads_out(file.path, file.within)  # so it is not opened, and has a row that says so
         wrong = "" if outside else what_else(file.path)
@@ -261,7 +270,7 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
         if wrong:
             notes.append(f"{shown(file.path)} {wrong}{NO_RESULT if is_replaced else LEFT_OUT}")
         if wrong and not is_replaced:
-            left_out[notes[-1]] = file
+            left_out[f"{shown(file.path)} {wrong}"] = file
         elif is_bundle and (why_not := _why_no_bundle(file.path)):
             notes.append(f"{why_not}{LEFT_OUT}")
         elif file.path not in declared_paths:
@@ -279,10 +288,12 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
 
 def _before(
     left_out: Mapping[str, FoundFile], usable: Sequence[FoundFile], declared: Sequence[str]
-) -> Iterator[tuple[str, ModelDeclaration]]:
-    """Yield each note with its file as the model that it was in an earlier run, if it was one, by its name then."""
+) -> Iterator[LeftOut]:
+    """Yield each file, by what is wrong with it, as the model that it was in an earlier run, by its name then."""
     called = names.names_of([file.path for file in (*usable, *left_out.values())], declared)
-    yield from ((note, _model(file, called[file.path])) for note, file in left_out.items() if _is_model_file(file))
+    for wrong, file in left_out.items():
+        if _is_model_file(file):
+            yield LeftOut(f"{wrong}{LEFT_OUT}", f"{wrong}{NO_RESULT}", _model(file, called[file.path]))
 
 
 def _is_model_file(file: FoundFile) -> bool:

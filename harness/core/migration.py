@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum
 
 from harness.core.outcome import Outcome
 from harness.core.prediction import Prediction
@@ -84,18 +84,25 @@ class Cost:
     high: float | None = None
 
 
+class Presence(Enum):
+    """Of an argument by whose value nobody chooses a program: whether it is there. No text, which could be a value."""
+
+    LEFT_OUT = "left out"
+    GIVEN = "given"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartProgram:
     """One of several programs that an artifact needs.
 
     Attributes:
         method: that it was made of.
-        fixed: arguments that it holds: path -> a value, ``left out`` (not given, or None) or ``given``.
+        fixed: arguments that it holds: path -> a value in words, or its presence; None is left out.
         program: the ``.pt2``, ``package``: what was compiled of it; as in ``MigratedModel``.
     """
 
     method: str
-    fixed: tuple[tuple[str, str], ...] = ()
+    fixed: tuple[tuple[str, str | Presence], ...] = ()
     program: str = ""
     package: str = ""
 

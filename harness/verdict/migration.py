@@ -9,7 +9,6 @@ from harness.checks.migration.deprecation import line_of
 from harness.checks.migration.dimensions import differing, fixed_dimensions, sizes_of, varies
 from harness.checks.migration.facts import COMES_THROUGH, Answers, Tried
 from harness.checks.migration.obstacles import obstacle
-from harness.checks.migration.parts import GIVEN, LEFT_OUT
 from harness.checks.migration.readiness import LISTS
 from harness.checks.migration.words import difference_words, failure_words, first_difference
 from harness.core.migration import (
@@ -17,6 +16,7 @@ from harness.core.migration import (
     Migrated,
     MigratedArtifact,
     MigratedModel,
+    Presence,
     Step,
     counts_of,
 )
@@ -126,11 +126,8 @@ def judge(tried: Tried) -> MigratedModel:
 def _together(tried: Tried) -> MigratedModel:
     """Return what several programs come to: what the worst of them does, told with the part that it answers."""
     models = [judge(part) for part in tried.parts]
-    order = [outcome for outcome in WORST_FIRST if outcome is not Migrated.UNDECIDED]
-    worst = min(models, key=lambda model: order.index(model.outcome) if model.outcome in order else len(order))
+    worst = min(models, key=lambda model: (*WORST_FIRST, Migrated.READY).index(model.outcome))
     steps = tuple(step for model in models for step in model.steps)
-    if worst.outcome is Migrated.READY and any(model.outcome is Migrated.UNDECIDED for model in models):
-        worst = next(model for model in models if model.outcome is Migrated.UNDECIDED)
     if worst.outcome is not Migrated.READY:
         part = tried.parts[models.index(worst)].part
         words = part_words(part.method, part.fixed) if part is not None else ""
@@ -153,9 +150,9 @@ def _together(tried: Tried) -> MigratedModel:
     return together
 
 
-def part_words(method: str, fixed: Sequence[tuple[str, str]]) -> str:
-    """Return ``forward, input[1] = 0``."""
-    named = [f"{path} {value if value in (LEFT_OUT, GIVEN) else f'= {value}'}" for path, value in fixed]
+def part_words(method: str, fixed: Sequence[tuple[str, str | Presence]]) -> str:
+    """Return ``forward, input[1] = 0, input[2] left out``."""
+    named = [f"{path} {item.value if isinstance(item, Presence) else f'= {item}'}" for path, item in fixed]
     return ", ".join([method, *named])
 
 

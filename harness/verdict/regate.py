@@ -18,15 +18,15 @@ from harness.core.plan import INITIALIZATION_LIMIT, LatencyBudget, PolicySetting
 from harness.core.policy import ModelPolicy, PolicyReport, Regated, RegatedCell
 from harness.core.quantities import INITIALIZATION, STEADY
 from harness.core.report import CellTrend, ModelReport, RunReport, ScenarioReport
-from harness.core.text import counted, first_few, joined
+from harness.core.text import counted, joined
 from harness.core.verdict import CellVerdict, Finding, Judgement, Mitigation, RowVerdict, Waiver, WaiverState
 from harness.serving.scenarios import INITIALIZATIONS
 from harness.verdict.causes import with_causes
-from harness.verdict.decide import NAMED, decide, judge_row
+from harness.verdict.decide import decide, judge_row
 from harness.verdict.demands import demands, unmet
 from harness.verdict.enforce import WaiverContext, enforce, judge_timed, settled, without_policy
 from harness.verdict.latency import judge_common, may_be_taken_off
-from harness.verdict.since import BROKEN_SINCE, gone_models
+from harness.verdict.since import BROKEN_SINCE, gone_models, gone_words
 from harness.verdict.waivers.apply import concerns, has_expired, is_for
 from harness.verdict.waivers.uses import ran_by, waiver_notes, waiver_uses
 
@@ -254,7 +254,7 @@ def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySett
 def _gone(report: RunReport, settings: PolicySettings) -> tuple[Finding, ...]:
     """Return which models of the baseline the run lacks, where the policy has that decide."""
     gone = gone_models(report) if settings.severity.get(GONE) in HOLDING and not report.judgement.of_cell else []
-    return (Finding(kind=GONE, message=f"gone since the baseline: {first_few(gone, NAMED)}"),) if gone else ()
+    return (Finding(kind=GONE, message=gone_words(gone)),) if gone else ()
 
 
 def _budget(report: RunReport) -> LatencyBudget:

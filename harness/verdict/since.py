@@ -4,7 +4,7 @@ It decides nothing but one thing, which no run can see by itself: a model that w
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -13,7 +13,7 @@ from harness.core.findings import MEASURES, SEVERITY, Severity
 from harness.core.measurement import RatioEstimate
 from harness.core.outcome import Status
 from harness.core.report import BaselineReport, CellChange, CellTrend, ModelReport, RunReport, SideReport
-from harness.core.text import counted, joined, times_of
+from harness.core.text import counted, first_few, joined, times_of
 from harness.core.verdict import CellVerdict, Finding
 
 # Sizes of one kind that lie within this factor count as the same failure.
@@ -21,6 +21,7 @@ GROWN = 2.0
 BROKEN_SINCE: Final = "broken_since"
 ROUNDS_MOST = 200
 SAME_ASKED = "the same was asked in the same environments, and the answer is another one: it comes and goes"
+NAMED = 3
 
 
 class Stand(Enum):
@@ -346,6 +347,10 @@ def gone_models(report: RunReport) -> list[str]:
     return list(
         dict.fromkeys(item.model for item in changes if item.change is CellTrend.GONE and item.model not in rows)
     )
+
+
+def gone_words(models: Sequence[str]) -> str:
+    return f"gone since the baseline: {first_few(models, NAMED)}"
 
 
 def _differences(before: RunReport, now: RunReport) -> Iterator[str]:

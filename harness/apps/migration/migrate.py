@@ -226,10 +226,10 @@ def _programs(tried: Tried, model: MigratedModel, store: RunDir, effects: Effect
         return _linked(made, f"{tried.model}{part}", store) if deployed else effects.shown(Path(made.path))
 
     made = [(place(one.program, at), place(one.compiled, at)) for at, one in enumerate(tried.each, start=1)]
-    parts = [one.part for one in tried.parts if one.part is not None]
     programs = tuple(
-        PartProgram(method=part.method, fixed=part.fixed, program=program, package=package)
-        for part, (program, package) in zip(parts, made, strict=bool(parts))
+        PartProgram(method=one.part.method, fixed=one.part.fixed, program=program, package=package)
+        for one, (program, package) in zip(tried.each, made, strict=True)
+        if tried.parts and one.part is not None
     )
     return {"program": made[0][0], "package": made[0][1], "programs": programs}
 

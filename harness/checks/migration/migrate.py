@@ -110,6 +110,10 @@ def _with_requests(begun: Tried, called: Mapping[str, tuple[str, Tree]], parts: 
     return replace(begun, input_sets=tuple(sets), requests=requests, example=best_example(requests))
 
 
+def _unconverted(tried: Tried) -> Tried:
+    return replace(tried, conversion=None, program=None, answers=(), batch=(), other_batch=None)
+
+
 def _of_each(step: Callable[[Tried], Tried], tried: Tried) -> Tried:
     if not tried.parts:
         return step(tried)
@@ -151,9 +155,7 @@ class _Way:
         """Return the model as it stands after torch's own converter, if that comes further than the walk."""
         if tried.conversion is None or tried.part is not None or standing(tried) == COMES_THROUGH:
             return tried
-        begun = replace(tried, conversion=None, program=None, answers=(), batch=(), other_batch=None)
-        converted = self.run(self.convert(begun), self.loaders[0])
-        converted = self.other_batch(self.in_torchscript(converted))
+        converted = self.anew(_unconverted(tried))
         return converted if standing(converted) > standing(tried) else tried
 
     def by_value(self, tried: Tried, standing: Standing) -> Tried:
@@ -168,13 +170,16 @@ class _Way:
             return tried
         method = tried.input_sets[0].method
         called = {name: (method, tree) for name, tree in tried.requests.items()}
-        begun = replace(tried, conversion=None, program=None, answers=(), batch=(), other_batch=None)
-        parted = _with_requests(begun, called, parts_of(called, whole_numbers=True))
+        parted = _with_requests(_unconverted(tried), called, parts_of(called, whole_numbers=True))
         if not parted.parts:
             return tried
-        parted = _of_each(lambda part: self.run(self.convert(part, walk=True), self.loaders[0]), parted)
-        parted = _of_each(lambda part: self.other_batch(self.in_torchscript(part)), parted)
+        parted = _of_each(partial(self.anew, walk=True), parted)
         return parted if standing(parted) > standing(tried) else tried
+
+    def anew(self, tried: Tried, *, walk: bool = False) -> Tried:
+        """Return what another conversion comes to in the release that converts."""
+        converted = self.run(self.convert(tried, walk=walk), self.loaders[0])
+        return self.other_batch(self.in_torchscript(converted))
 
     def run(self, tried: Tried, loader: Loader) -> Tried:
         if tried.program is None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from harness.artifacts.tensors.trees import Tree
+from harness.core.migration import Presence
 
 # More are no way out that anybody would serve: a text in place of a choice, say.
 MOST_VALUES = 8
@@ -11,20 +12,20 @@ CHOOSING = ("str", "bool", "float")
 """Kinds of plain values that a program always holds constant; a whole number stays open where it can."""
 
 
+Choice = str | Presence
+
+
 class Part(NamedTuple):
-    """What one program answers: ``fixed`` are the arguments of its requests that it holds, path -> value in words."""
+    """What one program answers: ``fixed`` are the arguments of its requests that it holds, as of ``PartProgram``."""
 
     method: str
-    fixed: tuple[tuple[str, str], ...]
+    fixed: tuple[tuple[str, Choice], ...]
     sets: tuple[str, ...]
 
     @property
     def by_value(self) -> bool:
         """Whether callers choose it by a value, of which there may be others, and not by leaving an argument out."""
-        return any(value not in (LEFT_OUT, GIVEN) for _, value in self.fixed)
-
-
-LEFT_OUT, GIVEN = "left out", "given"
+        return not all(isinstance(choice, Presence) for _, choice in self.fixed)
 
 
 def parts_of(requests: Mapping[str, tuple[str, Tree]], *, whole_numbers: bool = False) -> list[Part]:
@@ -47,10 +48,10 @@ def _of_method(method: str, trees: Mapping[str, Tree], kinds: Sequence[str]) -> 
     count = max(map(len, arguments.values()))
     varied = []
     for index in range(count):
-        values = {_choice(given, index, kinds) for given in arguments.values()}
-        if len(values) > 1 and (len(values) <= MOST_VALUES or values <= {LEFT_OUT, GIVEN}):
+        choices = {_choice(given, index, kinds) for given in arguments.values()}
+        if 1 < len(choices) <= MOST_VALUES:
             varied.append(index)
-    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    groups: dict[tuple[tuple[str, Choice], ...], list[str]] = {}
     for name, given in arguments.items():
         held = tuple((f"input[{index}]", _choice(given, index, kinds)) for index in varied)
         groups.setdefault(held, []).append(name)
@@ -62,8 +63,8 @@ def _arguments(tree: Tree) -> Sequence[Tree]:
     return list(value) if kind in ("tuple", "list") else []
 
 
-def _choice(given: Sequence[Tree], index: int, kinds: Sequence[str]) -> str:
+def _choice(given: Sequence[Tree], index: int, kinds: Sequence[str]) -> Choice:
     if index >= len(given) or given[index][0] == "none":
-        return LEFT_OUT
+        return Presence.LEFT_OUT
     kind, value = given[index]
-    return f"{value}" if kind in kinds else GIVEN
+    return f"{value}" if kind in kinds else Presence.GIVEN

@@ -9,7 +9,7 @@ from harness.report.backends.markdown import render_markdown
 from harness.report.document import Cell, Document, Fact, Part, Row, Table, Verdict, place
 from harness.report.documents.screen import news_parts
 from harness.report.excess import by_excess
-from harness.report.words.in_short import cost_in_short, untested_in_short
+from harness.report.words.in_short import in_short
 from harness.report.words.phrases import beyond_words, shorten
 from harness.report.words.red_cells import run_directory
 from harness.report.words.summary import count_words, decision_words, headline, known_failures, pair_words, reason_words
@@ -88,9 +88,7 @@ def _after(report: RunReport, whole: str, *, is_link: bool) -> Iterator[Fact]:
     if expectation(report):
         yield Fact("then", expectation(report))
     yield from (Fact("price", shorten(text, _REASON_LIMIT)) for text in rewritten_files(report)[:1])
-    for label, words in (("cost", cost_in_short(report)), ("untested", untested_in_short(report))):
-        if words:
-            yield Fact(label, shorten(words, _REASON_LIMIT))
+    yield from (Fact(label, shorten(words, _REASON_LIMIT)) for label, words in in_short(report))
     yield Fact("models", count_words(report))
     yield from _beside(report)
     for part in news_parts(report, by_excess(report)):

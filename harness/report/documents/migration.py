@@ -118,8 +118,8 @@ def _head(migration: Migration, directory: str) -> Iterator[Fact]:
 
 def _deployed(migration: Migration, directory: str) -> Iterator[Fact]:
     """Yield where programs lie, and the lines that load the first one that is ready, and its package."""
-    models = [model for model in migration.models if model.outcome in (Migrated.READY, Migrated.GUARDED)]
-    models = [model for model in models if model.program]
+    deployed = (Migrated.READY, Migrated.GUARDED)
+    models = [model for model in migration.models if model.outcome in deployed and model.program]
     if not models:
         return
     ready = next((model for model in models if model.outcome is Migrated.READY), models[0])

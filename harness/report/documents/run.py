@@ -67,7 +67,7 @@ from harness.report.text.table import (
     table_rows,
     timed_in,
 )
-from harness.report.words.in_short import cost_in_short, untested_in_short
+from harness.report.words.in_short import in_short
 from harness.report.words.phrases import NO_REASON, scenario_words, shorten
 from harness.report.words.predictions import foreseen, rollback_words, static_words
 from harness.report.words.red_cells import RedCell, cell_words, quiet_cells, red_cells, run_directory, side_lines
@@ -187,7 +187,7 @@ def _head(report: RunReport, where: str) -> Iterator[Fact]:
     costs = cost_words(report) if judgement.mitigation or judgement.decision is Decision.OK_WITH_MITIGATION else ()
     for at, cost in enumerate(costs):
         yield Fact("cost", cost, placed(FIRST, at, 30) if at < LINES_SHOWN else DETAIL)
-    yield from facts([("cost", cost_in_short(report)), ("untested", untested_in_short(report))], FIRST + 1, step=4)
+    yield from facts(in_short(report), FIRST + 1, step=4)
     yield Fact("upgrade", run_words(report), DETAIL)
     yield Fact("torch", f"{torch_words(report)}, {report.device}, profile {report.profile}")
     yield from facts([("both", common_words(report)), ("numerics", numerics_words(report))], DETAIL)

@@ -14,7 +14,7 @@ from harness.report.documents.migration import run_migration_words
 from harness.report.documents.waivers import is_soon, waiver_tone
 from harness.report.excess import ModelExcess, slow_starts, start_words, steady_calls
 from harness.report.text.table import TableRow, not_measured, table_rows, timed_of
-from harness.report.words.in_short import cost_in_short, untested_in_short
+from harness.report.words.in_short import in_short
 from harness.report.words.phrases import beyond_words, percent
 from harness.report.words.since import trend_counts
 from harness.report.words.summary import common_words, difference_words, run_words, time_words
@@ -142,7 +142,7 @@ def _open_to(item: ModelExcess) -> float:
 def _glances(report: RunReport) -> Iterator[Fact]:
     """Yield lines in the order in which somebody who decides wants them, each with where the rest stands."""
     for label, words, tone, target in (
-        *_in_short(report),
+        *((label, words, QUIET, "") for label, words in in_short(report)),
         *_since(report),
         *_waivers(report),
         *_policy(report),
@@ -159,12 +159,6 @@ def _glances(report: RunReport) -> Iterator[Fact]:
 
 
 Glances = Iterator[tuple[str, str, str, str]]
-
-
-def _in_short(report: RunReport) -> Glances:
-    for label, words in (("cost", cost_in_short(report)), ("untested", untested_in_short(report))):
-        if words:
-            yield label, words, QUIET, ""
 
 
 def _since(report: RunReport) -> Glances:

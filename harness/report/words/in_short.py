@@ -18,6 +18,12 @@ NAMED = 3
 MACHINES = "machines: not known without your traffic"
 
 
+def in_short(report: RunReport) -> tuple[tuple[str, str], ...]:
+    """Return what stands first wherever somebody decides, as labelled texts; empty for a run of one cell."""
+    both = (("cost", cost_in_short(report)), ("untested", untested_in_short(report)))
+    return tuple((label, words) for label, words in both if words)
+
+
 def cost_in_short(report: RunReport) -> str:
     """Return what a call costs on average, then each fix that blocking causes need; empty for a run of one cell."""
     if report.judgement.of_cell:

@@ -11,7 +11,7 @@ from harness.report.words.phrases import NO_REASON, but_of, exit_words, seconds
 from harness.report.words.to_upgrade import dear_words, upgradable_after
 from harness.verdict.counting import counts_of
 from harness.verdict.decide import GREEN
-from harness.verdict.since import gone_models
+from harness.verdict.since import gone_models, gone_words
 
 _REVISION, NAMED = 10, 3
 _SHARED = {
@@ -162,7 +162,7 @@ def but_words(report: RunReport) -> str:
     """
     severity = report.policy.settings.severity.get("gone", Severity.NAMED)
     gone = gone_models(report) if report.judgement.decision in GREEN and severity == Severity.NAMED else []
-    told = f"gone since the baseline: {first_few(gone, NAMED)}" if gone else ""
+    told = gone_words(gone) if gone else ""
     return ", ".join(filter(None, (but_of(report.judgement), told)))
 
 

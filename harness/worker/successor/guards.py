@@ -19,12 +19,10 @@ class NotChecked(Exception):
 def write(program):
     """Write the program's guards on sizes into its graph, before everything else that it does."""
     graph = program.graph_module.graph
-    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    placeholders = {node.name: node for node in graph.nodes if node.op == "placeholder"}
     names = [spec.arg.name for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"]
-    named = {node.name: node for node in placeholders}
-    given = [named.get(name) for name in names]
-    with graph.inserting_after(placeholders[-1]):
-        checks = Checks(graph, placeholders[-1])
+    given = [placeholders.get(name) for name in names]
+    checks = Checks(graph, list(placeholders.values())[-1])
     guards = getattr(program.module(), "_guards_fn", None)
     if guards is None:
         checks.of_placeholders(program, [node for node in given if node is not None])

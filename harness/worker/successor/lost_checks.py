@@ -3,7 +3,7 @@
 from gate_worker.successor import joined, values
 
 SIZES = ("aten::size", "aten::numel")
-# An export takes every open size for 2 or more: a comparison with less is decided for all requests.
+# An export takes every open size for 2 or more: it may decide a comparison with no more than that for all requests.
 FOLDED = 2
 
 
@@ -41,7 +41,7 @@ def holds_data(value):
 
 
 def is_folded(value):
-    """Whether a condition compares a size with a constant below 2."""
+    """Whether a condition compares a size with a constant of at most 2."""
     node = value.node()
     if node.kind() in values.COMPARED:
         constants = [item.toIValue() for item in node.inputs() if item.node().kind() == "prim::Constant"]

@@ -94,7 +94,7 @@ class Learnt:
     def decided(self, place):
         """Return what every request decides at ``place``; None where they differ, or none came there."""
         known = self._decided.get(place, ())
-        return known[0] if known and all(value == known[0] for value in known) else None
+        return known[0] if known and not self.is_open(place) else None
 
 
 class Packed:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.core.comparison import CallComparison, OutputComparison, TensorMetrics, TreeDifference
-from harness.core.migration import Dimension, Migrated, MigratedModel, Migration
+from harness.core.migration import Dimension, Migrated, MigratedModel, Migration, Presence
 from harness.core.models import InputSet
 from harness.core.outcome import Outcome, Status
 from harness.core.probe import Failure, ModelResult, ProbeResult, Span
@@ -94,7 +94,7 @@ def in_parts(*parts: tuple[Part, Tried]) -> Tried:
 
 
 def test_several_programs_come_to_what_the_worst_of_them_does() -> None:
-    encode, forward = Part("encode", (), ("other",)), Part("forward", (("input[1]", "left out"),), ("example",))
+    encode, forward = Part("encode", (), ("other",)), Part("forward", (("input[1]", Presence.LEFT_OUT),), ("example",))
     ready = judge(in_parts((forward, READY), (encode, READY)))
     assert (ready.outcome, len(ready.steps)) == (Migrated.READY, 4)
     stopped = judge(in_parts((forward, READY), (encode, refused("RuntimeError: no", **NODE))))

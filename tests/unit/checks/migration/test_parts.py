@@ -1,7 +1,8 @@
 """An artifact needs a program for each method, each way to leave arguments out, and each value that chooses."""
 
 from harness.artifacts.tensors.trees import Tree
-from harness.checks.migration.parts import GIVEN, LEFT_OUT, MOST_VALUES, Part, parts_of
+from harness.checks.migration.parts import MOST_VALUES, Part, parts_of
+from harness.core.migration import Presence
 
 TENSOR: Tree = ["tensor", {"dtype": "float32", "shape": [4, 3]}]
 NONE: Tree = ["none", None]
@@ -25,8 +26,8 @@ def test_an_argument_that_is_none_or_not_given_makes_another_program_and_no_choi
     requests = {"a": call(TENSOR, TENSOR), "b": call(TENSOR), "c": call(TENSOR, NONE)}
     parts = parts_of(requests)
     assert parts == [
-        Part("forward", (("input[1]", GIVEN),), ("a",)),
-        Part("forward", (("input[1]", LEFT_OUT),), ("b", "c")),
+        Part("forward", (("input[1]", Presence.GIVEN),), ("a",)),
+        Part("forward", (("input[1]", Presence.LEFT_OUT),), ("b", "c")),
     ]
     assert not any(part.by_value for part in parts)
 
@@ -43,6 +44,11 @@ def test_a_text_that_requests_vary_chooses_and_a_number_only_where_it_is_asked_f
         (("input[1]", "0"),),
         (("input[1]", "1"),),
     ]
+
+
+def test_a_text_that_reads_like_an_absence_chooses_all_the_same() -> None:
+    requests = {"a": call(["str", "left out"]), "b": call(["str", "given"]), "c": call(NONE)}
+    assert [part.by_value for part in parts_of(requests)] == [True, True, False]
 
 
 def test_more_values_than_anybody_would_serve_are_no_choice() -> None:
