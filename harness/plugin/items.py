@@ -19,7 +19,7 @@ from harness.core.verdict import CellVerdict, RowVerdict
 from harness.project import shown_path
 from harness.report.backends.terminal import part_lines
 from harness.report.ci.checks import waived_words
-from harness.report.documents.models import red_cell_part
+from harness.report.documents.models import cell_part
 from harness.report.words.phrases import scenario_words
 from harness.report.words.predictions import closed_words, rollback_lines
 from harness.report.words.red_cells import cell_words, red_cells
@@ -126,7 +126,7 @@ def _red_text(report: RunReport, row: RowVerdict, cell: CellVerdict, *, director
     alone = replace(report, models=models, judgement=replace(report.judgement, rows=rows))
     (red,) = red_cells(alone, directory=directory)
     what = next(text for label, text in red.lines if label in ("what", "why"))
-    part = replace(red_cell_part(report, cell, red), title=f"{red.model}: {red.stage}")
+    part = replace(cell_part(report, cell, red), title=f"{red.model}: {red.stage}")
     return f"{prose(what)}\n{part_lines(part, width=WIDTH)}"
 
 

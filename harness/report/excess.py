@@ -10,7 +10,7 @@ from harness.core.measurement import RatioEstimate, signed_percent
 from harness.core.outcome import Status
 from harness.core.plan import INITIALIZATION_LIMIT, LatencyBudget
 from harness.core.quantities import INITIALIZATION, STEADY
-from harness.core.report import RunReport, ScenarioReport
+from harness.core.report import ModelReport, RunReport, ScenarioReport
 from harness.core.text import prose
 from harness.core.verdict import Beyond, CellVerdict
 from harness.report.text.table import TableRow, table_rows
@@ -145,18 +145,22 @@ def _of_cell(cell: CellVerdict, row: TableRow, report: RunReport) -> OverLimit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Steady:
-    """One timed model and its steady latency; ``limit`` is its own, ``p50_s`` old and new where measured."""
+    """One timed model and its steady latency; ``limit`` is its own."""
 
     model: str
     ratio: RatioEstimate
     limit: float
     status: Status | None
-    p50_s: tuple[float, float] | None
 
     @property
     def faster(self) -> bool:
         """Whether it is surely faster, by more than its limit allows it to be slower."""
         return self.ratio.high < 1 / self.limit
+
+
+def steady_limit(report: RunReport, model: ModelReport) -> float:
+    """Return the ratio from which a model's steady call counts as slower."""
+    return limits_of(report, model).get(STEADY, 1 + LatencyBudget().limit)
 
 
 def steady_calls(report: RunReport, models: Sequence[ModelExcess]) -> tuple[Steady, ...]:
@@ -166,14 +170,12 @@ def steady_calls(report: RunReport, models: Sequence[ModelExcess]) -> tuple[Stea
         facts = item.row.facts
         if facts is None or facts.latency is None or facts.latency.shown is None:
             continue
-        calls = facts.latency.call_s
         found.append(
             Steady(
                 model=item.row.model,
                 ratio=facts.latency.shown,
-                limit=limits_of(report, facts).get(STEADY, 1 + LatencyBudget().limit),
+                limit=steady_limit(report, facts),
                 status=next((cell.status for cell in item.row.cells if cell.scenario == "latency"), None),
-                p50_s=calls if calls is not None and min(calls) > 0 else None,
             )
         )
     return tuple(sorted(found, key=lambda item: (-item.ratio.ratio, item.model)))

@@ -51,7 +51,6 @@ SHOWN: Mapping[str, frozenset[str]] = {
     "checks.migration.obstacles": frozenset({"without_owner"}),
     "report.backends.html": frozenset({"_share"}),
     "report.documents.fleet": frozenset({"fleet_document"}),
-    "report.documents.golden": frozenset({"_charts"}),
     "report.documents.migration": frozenset({"horizon_facts"}),
     "verdict.inputs": frozenset({"guess_of"}),
 }

@@ -90,8 +90,6 @@ def _page(document: Document, whole: Document, charts: "_Charts") -> str:
         "board": [panel for panel in (*panels, *worst) if panel.lines],
         "news": [panel for panel in news if panel.lines],
         "nothing": [panel.nothing for panel in (*panels, *worst, *news) if panel.nothing and not panel.lines],
-        "glances": [fact for part in document.screen if part.kind == "glances" for fact in part.blocks],
-        "context": [part for part in document.screen if part.kind == "context"],
         "head": [part for part in document.parts if not part.title],
         "steps": [part for part in document.parts if part.kind == "steps"],
         "parts": [part for part in document.parts if part.title and part.kind != "steps" and not charts.is_empty(part)],

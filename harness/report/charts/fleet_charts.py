@@ -1,4 +1,4 @@
-"""Charts over all models: intervals beside the limit, old against new, and the last runs."""
+"""Charts over all models: intervals beside the limit, and the last runs."""
 
 import math
 import statistics
@@ -13,7 +13,7 @@ from harness.report.charts.svg import NARROW, Scale, box, drawing, element, hint
 from harness.report.document import BAD, GOOD, OPEN, QUIET, Figure
 from harness.report.excess import Steady
 from harness.report.text.table import timed_of
-from harness.report.words.phrases import percent, seconds, seconds_pair
+from harness.report.words.phrases import percent
 
 WIDE = 900
 KINDS = {BAD: "beyond the limit", OPEN: "undecided", QUIET: "within the limit", GOOD: "clearly faster"}
@@ -24,7 +24,7 @@ _LIMITS_SHOWN = 8
 
 
 def fleet_figures(timed: Sequence[Steady], models: int) -> Iterator[Figure]:
-    """Yield the charts that there are numbers for; ``timed``: every timed one of the ``models``, the slowest first."""
+    """Yield the intervals of the timed models, the slowest first, where there are several; ``models``: of how many."""
     if len(timed) > 1:
         spread = Counter(tone_of(item) for item in timed)
         legend = tuple((tone, f"{spread[tone]} {words}") for tone, words in KINDS.items() if spread[tone])
@@ -34,12 +34,6 @@ def fleet_figures(timed: Sequence[Steady], models: int) -> Iterator[Figure]:
             svg=interval_chart(timed),
             legend=(*legend, *limit),
             wide=True,
-        )
-        yield Figure(
-            title=f"Time of a call, old against new: {timed_of(len(timed), models)}",
-            svg=old_new_chart(timed),
-            note="Logarithmic axes. On the line nothing changed; a constant overhead lifts the short calls off it.",
-            legend=legend,
         )
 
 
@@ -121,39 +115,6 @@ def _label(timed: Sequence[Steady]) -> str:
         f"steady latency of {counted(len(timed), 'model')}, new over old: {counts}; the middle one {middle}, "
         f"from {first.model} {first.ratio.centre} to {last.model} {last.ratio.centre}"
     )
-
-
-def old_new_chart(timed: Sequence[Steady]) -> str:
-    """Return the time of a call in both releases on logarithmic axes; empty where none was measured."""
-    points = [(item, *item.p50_s) for item in timed if item.p50_s is not None]
-    if not points:
-        return ""
-    height, base, top = 240, 200, 10
-    times = [value for _, old, new in points for value in (old, new)]
-    low = math.floor(math.log10(min(times)))
-    high = max(low + 1, math.ceil(math.log10(max(times))))
-    across, up = Scale(low, high, _LEFT, NARROW - _RIGHT), Scale(low, high, base, top)
-    decades = range(low, high + 1)
-    parts = [lines([(_LEFT, up(at), NARROW - _RIGHT, up(at)) for at in decades], "grid")]
-    parts.append(lines([(across(at), top, across(at), base) for at in decades], "grid"))
-    for at in decades:
-        words = seconds(10.0**at).replace(".00 ", " ").replace(".0 ", " ")
-        parts += [
-            text(words, _LEFT - 6, up(at) + 4, "end"),
-            text(words, min(across(at), NARROW - 20), base + 14, "middle"),
-        ]
-    parts.append(line(across(low), up(low), across(high), up(high), "axis"))
-    for item, old, new in sorted(points, key=lambda point: tuple(KINDS).index(tone_of(point[0])), reverse=True):
-        said = hint(f"{item.model}: {seconds_pair(old, new)} ({percent(item.ratio.ratio)})")
-        place = {"cx": across(math.log10(old)), "cy": up(math.log10(new))}
-        parts.append(element("circle", said, r=3, class_=f"dot {tone_of(item)}", **place))
-    parts += [
-        text("new", _LEFT + 6, top + 10, "start", "soft"),
-        text("old", NARROW - _RIGHT - 4, base - 6, "end", "soft"),
-    ]
-    longest = max(points, key=lambda point: point[1])
-    label = f"time of a call, old against new, of {counted(len(points), 'model')}, up to {seconds(longest[1])}"
-    return drawing(label, NARROW, height, *parts)
 
 
 def trend_figures(runs: Sequence[RunOutline]) -> Iterator[Figure]:

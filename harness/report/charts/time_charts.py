@@ -1,8 +1,8 @@
-"""Charts of times, new over old: the steady latency of one model, pair by pair, and every start of a server group."""
+"""The steady latency of one model, new over old, pair by pair."""
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from harness.checks.latency.statistics import against, log_ratio, logarithm
 from harness.core.measurement import (
@@ -15,26 +15,31 @@ from harness.core.measurement import (
     limit_words,
     signed_percent,
 )
-from harness.core.plan import INITIALIZATION_FLOOR_S
-from harness.core.report import ScenarioReport
-from harness.core.text import counted
 from harness.report.charts.svg import NARROW, Scale, drawing, element, hint, line, lines, text, ticks
 from harness.report.document import Figure
-from harness.report.words.phrases import scenario_words, shorten
 
 _LEFT, _RIGHT = 64, 10
 _ROW = 16
-_ROUNDS_SHOWN, _STARTS_SHOWN = 12, 40
+_ROUNDS_SHOWN = 12
 _WIDEST = math.log(64)
 _RANGE = 0.06
 
 
-def latency_chart(latency: LatencyMeasurement, limit: float) -> str:
-    """Return new/old of each pair of processes with the range over its turns, the estimate below; empty without any.
+def latency_figure(latency: LatencyMeasurement, limit: float) -> Figure:
+    """Return the chart with its caption; ``limit``: ratio from which the steady call counts as slower."""
+    return Figure(
+        title="Steady latency, new over old",
+        svg=latency_chart(latency, limit),
+        legend=(
+            ("new", "each pair of processes"),
+            ("control", "a second old process over the first"),
+            ("limit", f"limit {limit_words(limit)}"),
+        ),
+    )
 
-    Args:
-        limit: ratio from which the steady call counts as slower.
-    """
+
+def latency_chart(latency: LatencyMeasurement, limit: float) -> str:
+    """Return new/old of each pair of processes with the range over its turns, the estimate below; empty without any."""
     rounds = list(_rounds(latency.samples))[:_ROUNDS_SHOWN]
     if not rounds or latency.shown is None:
         return ""
@@ -78,16 +83,8 @@ def _extent(rounds: Sequence[Round], latency: LatencyMeasurement, limit: float) 
     values = [0.0, math.log(limit)]
     for _, centre, least, most, control in rounds:
         values += [centre, max(least, centre - _RANGE), min(most, centre + _RANGE), control or 0.0]
-    values += _bounds(item for item in (latency.shown, latency.same_against_same) if item is not None)
-    return _with_margin(values)
-
-
-def _bounds(estimates: Iterable[RatioEstimate]) -> list[float]:
-    """Return the ends of intervals that are finite, as logarithms."""
-    return [math.log(end) for item in estimates for end in (item.low, item.high) if 0 < end < math.inf]
-
-
-def _with_margin(values: Sequence[float]) -> tuple[float, float]:
+    estimates = [item for item in (latency.shown, latency.same_against_same) if item is not None]
+    values += [math.log(end) for item in estimates for end in (item.low, item.high) if 0 < end < math.inf]
     margin = 0.06 * (max(values) - min(values)) + 0.004
     return max(min(values) - margin, -_WIDEST), min(max(values) + margin, _WIDEST)
 
@@ -121,47 +118,3 @@ def _estimate(name: str, estimate: RatioEstimate, across: Scale, y: float, class
 
 def _percent(log: float) -> str:
     return f"{signed_percent(math.exp(log))} %"
-
-
-def start_figures(scenarios: Sequence[ScenarioReport], limit: float) -> Iterator[Figure]:
-    """Yield how much longer each server group takes to get ready, the slowest first; nothing where none was timed.
-
-    Args:
-        limit: ratio from which a start is told as slower.
-    """
-    several = len({item.group for item in scenarios}) > 1
-    starts = [
-        (scenario_words(item.scenario) + (f", {item.group}" if several else ""), item.init_ratio)
-        for item in scenarios
-        if item.init_ratio is not None
-    ]
-    starts.sort(key=lambda start: -start[1].ratio)
-    if not starts:
-        return
-    single = sum(not math.isfinite(estimate.high) for _, estimate in starts)
-    rest = len(starts) - _STARTS_SHOWN
-    notes = ["One release after the other, so a busy machine shifts all rounds of one; what warns was timed in turn."]
-    notes.append(f"{rest} more are less slow." if rest > 0 else "")
-    notes.append(f"{single} of {len(starts)} were timed in one pair of rounds: no interval, hollow." if single else "")
-    yield Figure(
-        title=f"Time to get ready, new over old, slowest first: {len(starts)} of {len(scenarios)} starts timed",
-        svg=_start_chart(starts[:_STARTS_SHOWN], limit),
-        note=" ".join(filter(None, notes)),
-        legend=(("limit", f"limit {limit_words(limit)}, and {INITIALIZATION_FLOOR_S:g} s"),),
-    )
-
-
-def _start_chart(starts: Sequence[tuple[str, RatioEstimate]], limit: float) -> str:
-    estimates = [estimate for _, estimate in starts]
-    values = [0.0, math.log(limit), *(math.log(item.ratio) for item in estimates), *_bounds(estimates)]
-    across = Scale(*_with_margin(values), _RIGHT, NARROW - _RIGHT)
-    base = 10 + 2 * _ROW * len(starts)
-    parts = [*_axis(across, base, limit)]
-    for at, (name, estimate) in enumerate(starts):
-        known = math.isfinite(estimate.high)
-        y = 18 + 2 * _ROW * at
-        _, interval, centre = _estimate("", estimate, across, y + 14, "diamond" if known else "diamond hollow")
-        parts += [text(shorten(name, 44), 0, y, "start", "strong"), *([interval] if known else []), centre]
-    name, worst = starts[0]
-    label = f"time to get ready of {counted(len(starts), 'start')}, new over old; the slowest is {name}, {worst.words}"
-    return drawing(label, NARROW, base + 26, *parts)

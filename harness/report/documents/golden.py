@@ -1,12 +1,10 @@
 """Golden records as documents: a diff for a pull request, the state of all records, what gc would remove."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from harness.checks.outputs.findings import error_of
 from harness.core.comparison import OutputComparison, TensorMetrics
 from harness.core.golden import GoldenStatus, LeftOver, RecordChange, RecordDiff, RecordFacts, Review, Trust
-from harness.core.report import ModelReport
 from harness.core.text import amount, counted, first_few
 from harness.report.document import (
     BAD,
@@ -19,10 +17,8 @@ from harness.report.document import (
     USUAL,
     Block,
     Cell,
-    Charts,
     Document,
     Fact,
-    Figure,
     Part,
     Row,
     Table,
@@ -103,7 +99,6 @@ def _diff(diff: RecordDiff, at: int) -> Part:
             for place, text in enumerate(_structure(diff.comparison))
         ]
         blocks += _numbers(diff.comparison)
-        blocks.append(Charts(lambda: _charts(diff)))
     return Part(
         title=diff.model,
         word=diff.change.value,
@@ -115,15 +110,6 @@ def _diff(diff: RecordDiff, at: int) -> Part:
         kind="model",
         opened=at < OPENED,
     )
-
-
-def _charts(diff: RecordDiff) -> Iterator[Figure]:
-    """Yield the charts of a comparison, whose scenario is none of a run's and says nothing here."""
-    from harness.report.charts.model_charts import model_figures  # noqa: PLC0415  only a page draws
-
-    assert diff.comparison is not None
-    for chart in model_figures(ModelReport(model=diff.model, comparisons=(diff.comparison,)), {}):
-        yield replace(chart, title=chart.title.removesuffix(f", {diff.comparison.scenario}"))
 
 
 def _numbers(comparison: OutputComparison) -> Iterator[Block]:

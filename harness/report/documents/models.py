@@ -3,18 +3,17 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.core.comparison import OutputComparison, TensorMetrics
-from harness.core.findings import Severity, weight
 from harness.core.golden import Trust
+from harness.core.measurement import LatencyMeasurement
 from harness.core.outcome import Status
 from harness.core.report import ModelReport, RunReport
-from harness.core.text import counted, joined
-from harness.core.verdict import CellVerdict, Mitigation
+from harness.core.text import counted
+from harness.core.verdict import CellVerdict
 from harness.report.document import (
     ALL,
     DETAIL,
     GOOD,
     OPEN,
-    QUIET,
     Block,
     Cell,
     Charts,
@@ -31,18 +30,18 @@ from harness.report.document import (
     placed,
 )
 from harness.report.documents.causes import cause_tone, tone
-from harness.report.excess import ModelExcess
+from harness.report.excess import ModelExcess, steady_limit
 from harness.report.text.table import TableRow, timed_of
-from harness.report.words.phrases import NO_REASON, NOT_MEASURED, beyond_words, phrase, scenario_words, shorten, size
-from harness.report.words.quantities import COLUMNS, QuantityRow, limits_of
-from harness.report.words.red_cells import RedCell
-from harness.verdict.commands import anyway_command, is_red, rerun_command
+from harness.report.words.phrases import NOT_MEASURED, beyond_words, scenario_words, shorten, size
+from harness.report.words.quantities import COLUMNS, QuantityRow
+from harness.report.words.red_cells import RedCell, told_cell
+from harness.verdict.commands import anyway_command, is_red
 from harness.verdict.counting import cell_word
 from harness.verdict.mitigation import provenance_words
 
 FOLDED = ("threads", "frames")
 """Labels of a story that are long and read last."""
-TENSORS_SHOWN, FINDINGS_SHOWN, LINES_SHOWN, ROWS_SHOWN, MODELS_SHOWN = 6, 8, 12, 200, 50
+TENSORS_SHOWN, LINES_SHOWN, ROWS_SHOWN = 6, 12, 200
 AS_BEFORE = "as in the old release"
 
 
@@ -87,11 +86,10 @@ def _model(report: RunReport, item: ModelExcess, red: Mapping[str, RedCell], tru
     if not reason and item.over:
         reason = f"{item.over[0].words}, {beyond_words(item.over[0].beyond)}"
     blocks: list[Block] = [*facts(_facts(model, trust), details)] if model is not None else []
-    blocks += _stages(report, row.cells, red, details)
-    blocks += _mitigations(row, details)
+    blocks += _stages(report, row, red, details)
     if model is not None:
-        limits = limits_of(report, model)
-        blocks.append(Charts(lambda: _figures(model, limits), details))
+        if model.latency is not None:
+            blocks.append(_chart(model.latency, steady_limit(report, model), details))
         blocks += _tensors(model.comparisons, details)
         blocks += _quantities(item, details)
     return Part(
@@ -106,10 +104,13 @@ def _model(report: RunReport, item: ModelExcess, red: Mapping[str, RedCell], tru
     )
 
 
-def _figures(model: ModelReport, limits: Mapping[str, float]) -> Iterator[Figure]:
-    from harness.report.charts.model_charts import model_figures  # noqa: PLC0415  only a page draws
+def _chart(latency: LatencyMeasurement, limit: float, details: int) -> Charts:
+    def draw() -> Iterator[Figure]:
+        from harness.report.charts.time_charts import latency_figure  # noqa: PLC0415  only a page draws
 
-    yield from model_figures(model, limits)
+        yield latency_figure(latency, limit)
+
+    return Charts(draw, details)
 
 
 def _facts(model: ModelReport, trust: Trust | None) -> Iterator[tuple[str, str]]:
@@ -125,15 +126,14 @@ def _facts(model: ModelReport, trust: Trust | None) -> Iterator[tuple[str, str]]
     yield "file", provenance_words(model.provenance) if model.provenance is not None else ""
 
 
-def _stages(
-    report: RunReport, cells: Sequence[CellVerdict], red: Mapping[str, RedCell], details: int
-) -> Iterator[Part]:
+def _stages(report: RunReport, row: TableRow, red: Mapping[str, RedCell], details: int) -> Iterator[Part]:
     """Yield the stages; those of which there is nothing else to tell in one, last."""
-    plain = [cell for cell in cells if cell.status is Status.PASS and not (cell.findings or cell.note)]
-    for cell in cells:
-        if cell not in plain:
-            red_cell = red.get(cell.cell)
-            yield red_cell_part(report, cell, red_cell) if red_cell is not None else _stage(report, cell, details)
+    plain = [cell for cell in row.cells if cell.status is Status.PASS and not (cell.findings or cell.note)]
+    for cell in row.cells:
+        if cell.cell in red:
+            yield cell_part(report, cell, red[cell.cell])
+        elif cell not in plain:
+            yield cell_part(report, cell, told_cell(report, row, cell), details)
     if plain:
         yield Part(
             title=", ".join(scenario_words(cell.scenario) for cell in plain),
@@ -147,18 +147,18 @@ def _stages(
         )
 
 
-def red_cell_part(report: RunReport, cell: CellVerdict, red: RedCell) -> Part:
-    """Return a red cell with all that is to be said of it; its paths and commands stand whole."""
+def cell_part(report: RunReport, cell: CellVerdict, red: RedCell, importance: int = DETAIL) -> Part:
+    """Return a cell with all that is to be said of it; its paths and commands stand whole."""
     lines = [line for line in red.lines if line[0] not in FOLDED]
     stacks = [line for line in red.lines if line[0] in FOLDED]
     fold = Part(
         title="Threads and stacks",
         folded=True,
         kind="stacks",
-        importance=DETAIL,
+        importance=importance,
         noun="line",
         blocks=tuple(
-            Fact(label, text, DETAIL if at < LINES_SHOWN else placed(ALL, at))
+            Fact(label, text, importance if at < LINES_SHOWN else placed(ALL, at))
             for at, (label, text) in enumerate(stacks)
         ),
     )
@@ -166,18 +166,20 @@ def red_cell_part(report: RunReport, cell: CellVerdict, red: RedCell) -> Part:
     evidence = {finding.evidence for finding in cell.findings}
     links = {path: inside(path) for path in (*evidence, *inside_run) if inside(path)}
     paths = [("evidence", path) for path in red.evidence] + [("found", path) for path in red.found]
+    silent = cell.status in (Status.PASS, Status.UNSUPPORTED)
+    again = [("rerun", "" if silent else red.rerun), ("bisect", red.bisect), ("mitigate", anyway_command(report, cell))]
     return Part(
         title=red.stage,
-        word=cell_word(cell),
+        word=f"{cell_word(cell)}{'' if cell.decides else ', does not decide'}",
         tone=tone(cell.status),
         kind="stage",
         id=place(cell.cell),
-        importance=DETAIL,
+        importance=importance,
         blocks=(
-            *(Fact(label, text, placed(DETAIL, at, 5)) for at, (label, text) in enumerate(lines)),
+            *(Fact(label, text, placed(importance, at, 5)) for at, (label, text) in enumerate(lines)),
             *([fold] if stacks else []),
-            *(Fact(label, path, DETAIL, "path", link=_link(path, links)) for label, path in paths),
-            *commands([("rerun", red.rerun), ("bisect", red.bisect)], DETAIL),
+            *(Fact(label, path, importance, "path", link=_link(path, links)) for label, path in paths),
+            *commands(again, importance),
         ),
     )
 
@@ -185,51 +187,6 @@ def red_cell_part(report: RunReport, cell: CellVerdict, red: RedCell) -> Part:
 def _link(path: str, links: Mapping[str, str]) -> str:
     """Return where a page, which lies in the run's folder, finds a path as a reader types it."""
     return next((link for name, link in links.items() if path == name or path.endswith(f"/{name}")), "")
-
-
-def _stage(report: RunReport, cell: CellVerdict, details: int) -> Part:
-    order = {severity: index for index, severity in enumerate(Severity)}
-    findings = sorted(cell.findings, key=lambda item: order[weight(cell, item.kind)])
-    lines = [("", phrase(item)) for item in findings[:FINDINGS_SHOWN]]
-    if len(findings) > FINDINGS_SHOWN:
-        lines.append(("", f"and {len(findings) - FINDINGS_SHOWN} more, in report.json"))
-    if cell.note and not any(cell.note in item.message for item in findings):
-        lines.append(("", cell.note))
-    story = next((item.story for item in findings if item.story), ())
-    evidence = dict.fromkeys(item.evidence for item in findings if item.evidence)
-    silent = cell.status in (Status.PASS, Status.UNSUPPORTED)
-    word = cell_word(cell)
-    return Part(
-        title=scenario_words(cell.scenario),
-        word=word if cell.decides else f"{word}, does not decide",
-        tone=tone(cell.status),
-        kind="stage",
-        id=place(cell.cell),
-        importance=details,
-        blocks=(
-            *facts(lines or [("", NO_REASON)], details, step=8),
-            *facts((line for line in story if line[0] not in FOLDED), details + 10),
-            *(Fact("evidence", path, details, "path", link=inside(path)) for path in evidence),
-            *commands([("rerun", "" if silent else rerun_command(report, cell.cell))], details),
-            *commands([("mitigate", anyway_command(report, cell))], details),
-        ),
-    )
-
-
-def _mitigations(row: TableRow, details: int) -> Iterator[Table]:
-    if row.mitigations:
-        priced = any(item.mitigates for item in row.mitigations)
-        rows = tuple(_mitigation(item, row.cells, priced=priced) for item in row.mitigations)
-        heads = ("switch", "stage", *["price: steady latency"] * priced, "remark", "mitigates")
-        yield Table(heads=heads, rows=rows, caption="Switches that were tried", importance=details)
-
-
-def _mitigation(item: Mitigation, cells: Sequence[CellVerdict], *, priced: bool) -> Row:
-    scenario = next((cell.scenario for cell in cells if cell.cell == item.cell), "")
-    breaks = f"breaks {', '.join(item.breaks)}" if item.breaks else ""
-    price = item.price.words if item.price is not None else "not measured" if item.mitigates else ""
-    mitigations = Cell("mitigates", tone=GOOD) if item.mitigates else Cell("no", tone=QUIET)
-    return Row(cells=(item.name, scenario_words(scenario), *[price] * priced, joined(breaks, item.note), mitigations))
 
 
 def _tensors(comparisons: Sequence[OutputComparison], details: int) -> Iterator[Table]:
@@ -289,7 +246,7 @@ def _quantity_rows(told: Iterable[QuantityRow]) -> tuple[Row, ...]:
 
 
 def quantities_part(models: Sequence[ModelExcess]) -> Part:
-    """Return what the benchmark measured, for paper: changes of all models, then all of those over a limit."""
+    """Return what the benchmark measured, for paper: the changes of every model, those over a limit first."""
     measured = [(item.row.model, item.quantities) for item in models if item.quantities]
     worst_first = sorted(measured, key=lambda pair: not any(item.beyond for item in pair[1]))
     seen = {item.column for _, told in measured for item in told}
@@ -305,20 +262,8 @@ def quantities_part(models: Sequence[ModelExcess]) -> Part:
         noun="model",
         importance=DETAIL,
     )
-    parts = [
-        Part(
-            title=f"Changes, the worst input shape each: {timed_of(len(measured), len(models))}",
-            folded=True,
-            blocks=(table,),
-            importance=DETAIL,
-        )
-    ]
-    for at, (model, told) in enumerate(pair for pair in worst_first if any(item.beyond for item in pair[1])):
-        beyond = sum(item.beyond for item in told)
-        title = f"{model}: {beyond} of {len(told)} beyond their limits"
-        numbers = Table(heads=QUANTITY_HEADS, rows=_quantity_rows(told), numbers=(1, 2), importance=DETAIL)
-        importance = DETAIL if at < MODELS_SHOWN else ALL
-        parts.append(Part(title=title, folded=True, importance=importance, blocks=(numbers,)))
+    title = f"Changes, the worst input shape each: {timed_of(len(measured), len(models))}"
+    changes = Part(title=title, folded=True, blocks=(table,), importance=DETAIL)
     about = Fact(
         "",
         f"New over old, the mean over pairs of processes that were timed side by side; medians of each release, as in "
@@ -330,7 +275,7 @@ def quantities_part(models: Sequence[ModelExcess]) -> Part:
         kind="paper",
         noun="model",
         importance=DETAIL,
-        blocks=(about, *parts) if measured else (),
+        blocks=(about, changes) if measured else (),
     )
 
 

@@ -1,16 +1,16 @@
 """What a run was judged by: its policy, its waivers and the cells that they cover, and the run it is compared with."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from harness.core.findings import MEASURES, SEVERITY, Severity
+from harness.core.findings import MEASURES
 from harness.core.measurement import limit_words
-from harness.core.outcome import Status
 from harness.core.plan import ERROR, FLOOR, OWN, PolicyRule
 from harness.core.policy import PolicyReport
 from harness.core.quantities import COMMON, STEADY
-from harness.core.report import CellChange, RunReport
-from harness.core.text import amount, joined
+from harness.core.report import RunReport
+from harness.core.text import amount, first_few, joined
 from harness.core.verdict import WaiverState, WaiverUse
 from harness.report.document import (
     ALL,
@@ -33,58 +33,32 @@ from harness.report.document import (
     place,
     placed,
 )
-from harness.report.documents.causes import tone
 from harness.report.documents.fleet import CHANGE_TONES
-from harness.report.documents.waivers import bound_words, is_soon, place_words, waiver_tone
-from harness.report.text.table import table_rows
-from harness.report.words.phrases import percent, phrase, scenario_words
+from harness.report.documents.waivers import bound_words, is_soon, known_waivers, place_words, waiver_tone
+from harness.report.words.phrases import percent, scenario_words
 from harness.report.words.policy import policy_lines, shown_above
 from harness.report.words.since import difference_lines, since_lines
 from harness.verdict.waivers.apply import range_words
-from harness.verdict.waivers.entries import WAIVER_KINDS
 from harness.verdict.waivers.uses import days_words
 
-CHANGES_SHOWN, CELLS_SHOWN = 200, 6
+CHANGES_SHOWN, CELLS_SHOWN, KNOWN_SHOWN = 200, 6, 3
 
 
 def policy_part(report: RunReport) -> Part:
     """Return what the policy asked, what it made of the run, and on a page all that it says."""
     policy = report.policy
-    demands = tuple(
-        Row(cells=(item.what, item.found, Cell("met", tone=GOOD) if item.met else Cell("not met", tone=BAD)))
-        for item in policy.demands
-    )
     said = Part(
         title=f"What {policy.source} says",
         folded=True,
         importance=ALL,
-        opened=not (demands or policy.regated or any(cell.ruled for cell in report.judgement.cells)),
+        opened=not (policy.demands or policy.regated or any(cell.ruled for cell in report.judgement.cells)),
         blocks=(*facts(_facts(policy), ALL), *_rules(policy)),
     )
-    tables = (
-        Table(
-            heads=("cell", "then", "why", "now"),
-            rows=tuple(_changes(policy)),
-            caption="Judged otherwise now",
-            importance=ALL,
-        ),
-        Table(
-            heads=("asked", "found", "result"), rows=demands, caption="What it asks of the whole run", importance=ALL
-        ),
-        Table(
-            heads=("model", "stage", "finding", "by", "status of the cell"),
-            rows=tuple(_ruled(report)),
-            caption="Findings that weigh otherwise than by default",
-            importance=ALL,
-        ),
-    )
-    # On a page the tables say it.
     lines = [
         Fact(label, text, placed(USUAL, at, 15) if at < 3 else DETAIL)
         for at, (label, text) in enumerate(policy_lines(report, listed=CHANGES_SHOWN, shown=shown_above(report)))
     ]
-    blocks: tuple[Block, ...] = (*lines, *(table for table in tables if table.rows), said)
-    return Part(title="Policy", id="policy", noun="policy line", importance=FIRST, blocks=blocks)
+    return Part(title="Policy", id="policy", noun="policy line", importance=FIRST, blocks=(*lines, said))
 
 
 def _facts(policy: PolicyReport) -> Iterator[tuple[str, str]]:
@@ -138,24 +112,23 @@ def _rule_words(rule: PolicyRule) -> str:
     return joined(_limits_words(rule.limits), _severity_words(rule.severity), gates, needs)
 
 
-def _ruled(report: RunReport) -> Iterator[Row]:
-    """Yield what the policy made of findings, in the order of the table."""
-    for row in table_rows(report):
-        for cell in row.cells:
-            for item in cell.ruled:
-                what = f"{item.kind}: {item.was} → {item.now}"
-                status = Cell(cell.status.value, tone=tone(cell.status))
-                yield Row(cells=(cell.model, scenario_words(cell.scenario), what, joined(item.by, item.why), status))
-
-
-def _changes(policy: PolicyReport) -> Iterator[Row]:
-    for item in policy.regated.changes if policy.regated is not None else ():
-        now = Cell(item.now.value, tone=tone(item.now))
-        yield Row(cells=(item.cell, item.was.value, item.why, now))
-
-
 WAIVER_ORDER = (BAD, OPEN, GOOD, QUIET)
 WAIVER_HEADS = ("model", "finding", "where", "covers", "seen", "until", "owner", "reason", "issue", "state")
+
+
+def waivers_fact(report: RunReport) -> Iterator[Fact]:
+    """Yield for the head of a page what became of the waivers, and whose are needed."""
+    uses = report.waivers
+    if not uses:
+        return
+    counts = Counter(use.state for use in uses)
+    words = [f"{counts[state]} {state.value}" for state in WaiverState if counts[state]]
+    soon, known = sum(is_soon(use) for use in uses), known_waivers(uses)
+    words += [f"{soon} about to expire"] if soon else []
+    words += [first_few(known, KNOWN_SHOWN)] if known else []
+    tones = {waiver_tone(use) for use in uses}
+    tone = BAD if BAD in tones else OPEN if soon or OPEN in tones else GOOD
+    yield Fact("waivers", ", ".join(words), ALL, tone=tone)
 
 
 def waivers_part(report: RunReport) -> Part:
@@ -165,7 +138,6 @@ def waivers_part(report: RunReport) -> Part:
     uses.sort(key=lambda use: (WAIVER_ORDER.index(waiver_tone(use)), not is_soon(use)))
     stages = {cell.cell: scenario_words(cell.scenario) for cell in report.judgement.cells}
     rows = tuple(Row(cells=_use(use, stages), importance=DETAIL) for use in uses)
-    known = tuple(_known(report))
     tables: list[Block] = []
     if rows:
         tables.append(
@@ -173,9 +145,6 @@ def waivers_part(report: RunReport) -> Part:
         )
     if quiet:
         tables.append(Fact("", f"Of {quiet} more nothing was judged that could need them.", DETAIL))
-    if known:
-        heads = ("model", "stage", "finding", "known by", "status")
-        tables.append(Table(heads=heads, rows=known, caption="Failures that are known", importance=ALL))
     return Part(title="Waivers", id="waivers", importance=DETAIL, blocks=tuple(tables))
 
 
@@ -209,20 +178,8 @@ def _size(kind: str, size: float) -> str:
     return percent(size) if MEASURES.get(kind) == "ratio" else f"{size:.3g} of the largest value"
 
 
-def _known(report: RunReport) -> Iterator[Row]:
-    """Yield the cells that a waiver covers, or covered until it expired."""
-    for row in table_rows(report):
-        for cell in row.cells:
-            messages = [item.message for item in cell.findings if item.kind in WAIVER_KINDS]
-            if messages or cell.status in (Status.XFAIL, Status.XPASS):
-                words = joined(cell.note, *(message for message in messages if message not in cell.note))
-                failing = "; ".join(phrase(item) for item in cell.findings if SEVERITY.get(item.kind) is Severity.FAIL)
-                status = Cell(cell.status.value, tone=tone(cell.status))
-                yield Row(cells=(cell.model, scenario_words(cell.scenario), failing, words, status))
-
-
 def since_part(report: RunReport) -> Part:
-    """Return what has changed since another run; on a page every cell, else those that matter."""
+    """Return what has changed since another run, cell by cell where it matters."""
     found = report.baseline
     if found is None:
         return Part(title="Since the baseline")
@@ -233,20 +190,13 @@ def since_part(report: RunReport) -> Part:
             line for line in since_lines(report, listed=CHANGES_SHOWN) if line[0] not in ("baseline", "differs")
         )
     ]
-    rows = tuple(
-        Row(cells=_change(item), importance=placed(ALL, at)) for at, item in enumerate(found.changes[:CHANGES_SHOWN])
-    )
-    heads = ("model", "stage", "then", "now", "read from", "change")
-    beside = Fact(
-        "", f"Beside {found.run}, started {found.started_at}: {found.decision.value}. It lets nothing pass.", ALL
-    )
-    table = Table(heads=heads, rows=rows, caption="Cells that have changed", importance=ALL, noun="cell")
-    nothing = [] if rows else [Fact("", "No cell has changed.", DETAIL)]
-    blocks: tuple[Block, ...] = (beside, *differences, *lines, *nothing, *([table] if rows else []))
+    nothing = [] if found.changes else [Fact("", "No cell has changed.", DETAIL)]
+    blocks = (*differences, *lines, *nothing)
     return Part(title="Since the baseline", id="baseline", noun="baseline line", importance=FIRST, blocks=blocks)
 
 
-def _change(item: CellChange) -> tuple[str | Cell, ...]:
-    was, now = (status.value if status is not None else "not there" for status in (item.was, item.now))
-    change = Cell(item.words, tone=CHANGE_TONES[item.change])
-    return (item.model, scenario_words(item.scenario), was, now, item.why, change)
+def since_tone(report: RunReport) -> str:
+    """Return the tone of what has changed since another run: of the worst change."""
+    changes = report.baseline.changes if report.baseline is not None else ()
+    tones = {CHANGE_TONES[item.change] for item in changes}
+    return next((tone for tone in (BAD, OPEN) if tone in tones), GOOD)

@@ -13,11 +13,13 @@ from harness.core.text import amount, counted, joined
 from harness.core.verdict import Cause, CellVerdict
 from harness.report.document import (
     ALL,
+    BAD,
     DETAIL,
     FIRST,
     GOOD,
     MORE,
     OPEN,
+    PLAIN,
     STAGE,
     USUAL,
     Block,
@@ -41,13 +43,14 @@ from harness.report.documents.fleet import CHANGE_TONES, DECISION_TONES
 from harness.report.documents.matrix import map_part
 from harness.report.documents.migration import run_migration_words
 from harness.report.documents.models import models_part, quantities_part, row_tone
-from harness.report.documents.rules import policy_part, since_part, waivers_part
+from harness.report.documents.rules import policy_part, since_part, since_tone, waivers_fact, waivers_part
 from harness.report.documents.run_facts import (
     calibration_part,
     environments_part,
     migration_part,
     planted_part,
     rollback_part,
+    rollback_tone,
     static_part,
     timelines,
 )
@@ -188,21 +191,24 @@ def _head(report: RunReport, where: str) -> Iterator[Fact]:
     for at, cost in enumerate(costs):
         yield Fact("cost", cost, placed(FIRST, at, 30) if at < LINES_SHOWN else DETAIL)
     yield from facts(in_short(report), FIRST + 1, step=4)
+    yield from waivers_fact(report)
     yield Fact("upgrade", run_words(report), DETAIL)
     yield Fact("torch", f"{torch_words(report)}, {report.device}, profile {report.profile}")
     yield from facts([("both", common_words(report)), ("numerics", numerics_words(report))], DETAIL)
-    yield from facts(
-        [
-            ("differs", difference_words(report)),
-            ("planted", f"defects: {planted_words(report)}"),
-            ("models", count_words(report)),
-            ("static", static_words(report)),
-            ("rollback", rollback_words(report)),
-            ("migrate", run_migration_words(report.migration)),
-            ("baseline", since_words(report)),
-            ("machine", disturbed_words(report)),
-        ]
-    )
+    defects = judgement.planted_defects
+    planted = OPEN if not defects else GOOD if all(item.caught for item in defects) else BAD
+    for label, text, tone in (
+        ("differs", difference_words(report), PLAIN),
+        ("planted", f"defects: {planted_words(report)}", planted),
+        ("models", count_words(report), PLAIN),
+        ("static", static_words(report), PLAIN),
+        ("rollback", rollback_words(report), rollback_tone(report)),
+        ("migrate", run_migration_words(report.migration), PLAIN),
+        ("baseline", since_words(report), since_tone(report)),
+        ("machine", disturbed_words(report), OPEN),
+    ):
+        if text:
+            yield Fact(label, text, tone=tone)
     yield Fact("time", time_words(report), USUAL)
     yield Fact("run", title_words(report), DETAIL)
     yield Fact("reports", f"{where}/", form="path")
@@ -361,16 +367,9 @@ def _initialization(report: RunReport) -> Part:
     blocks: tuple[Block, ...] = (
         *table,
         *facts(legend(report.scenarios, limit), MORE),
-        *([Charts(lambda: _start_charts(report, limit), kind="fleet")] if rows else []),
         *timelines(report),
     )
     return Part(title="Initialization", id="initialization", blocks=blocks, importance=FIRST)
-
-
-def _start_charts(report: RunReport, limit: float) -> Iterator[Figure]:
-    from harness.report.charts.time_charts import start_figures  # noqa: PLC0415  likewise
-
-    yield from start_figures(report.scenarios, limit)
 
 
 def _others(report: RunReport, rows: Sequence[TableRow]) -> Iterator[Part]:

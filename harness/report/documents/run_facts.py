@@ -39,7 +39,6 @@ from harness.report.words.predictions import (
     rollback_lines,
     wrong_predictions,
 )
-from harness.report.words.summary import missed_words
 from harness.verdict.migration import WORST_FIRST
 
 BLOCKS_SHOWN, ROWS_SHOWN = 50, 400
@@ -47,34 +46,23 @@ ANSWER_TONES = {RollbackAnswer.YES: GOOD, RollbackAnswer.NO: BAD, RollbackAnswer
 
 
 def rollback_part(report: RunReport, where: str) -> Part:
-    """Return each model that cannot be rolled back, and a folded table of all."""
+    """Return each model that cannot be rolled back, or of which that is not known."""
     found = report.rollback
     if found is None or not found.models:
         return Part(title="Rollback")
-    closed = [
+    closed = tuple(
         _closed(report, item, where, DETAIL if at < BLOCKS_SHOWN else ALL)
         for at, item in enumerate(closed_rollbacks(found))
-    ]
-    rows = tuple(
-        Row(
-            cells=(
-                item.model,
-                str(item.predicted.prediction) if item.predicted is not None else NOT_MEASURED,
-                str(item.predicted.happened)
-                if item.predicted is not None and found.method == "probed"
-                else NOT_MEASURED,
-                item.verdict.status.value if item.verdict is not None else NOT_MEASURED,
-                Cell(item.answer.value, tone=ANSWER_TONES[item.answer]),
-            ),
-            importance=DETAIL if at < ROWS_SHOWN else ALL,
-        )
-        for at, item in enumerate(found.models)
     )
-    heads = ("model", "predicted", "happened", "probe", "can be rolled back")
-    table = Table(heads=heads, rows=rows, noun="model", importance=DETAIL)
-    title = f"Rollback of {counted(len(rows), 'model')}"
-    fold = Part(title=title, folded=True, importance=DETAIL, blocks=(table,))
-    return Part(title="Rollback", id="rollback", importance=DETAIL, noun="model", blocks=(*closed, fold))
+    return Part(title="Rollback", id="rollback", importance=DETAIL, noun="model", blocks=closed)
+
+
+def rollback_tone(report: RunReport) -> str:
+    """Return the tone of whether one can roll back; a no that gates nothing is open."""
+    found = report.rollback
+    if found is None or not found.models:
+        return OPEN
+    return OPEN if found.answer is RollbackAnswer.NO and not found.gates else ANSWER_TONES[found.answer]
 
 
 def _closed(report: RunReport, item: ModelRollback, where: str, importance: int) -> Part:
@@ -160,11 +148,10 @@ def _notes(predicted: PredictedModel) -> Iterator[str]:
 
 
 def environments_part(report: RunReport) -> Part:
-    """Return what differs, the settings that change numbers, and why golden records are trusted."""
+    """Return what differs, and why golden records are trusted."""
     differences = tuple(
         Row(cells=(name, old, new)) for name, (old, new) in sorted(report.environment_differences.items())
     )
-    numerics = tuple(Row(cells=(name, *values)) for name, values in sorted(report.numerics.items()))
     trust = tuple(
         Row(
             cells=(
@@ -179,53 +166,36 @@ def environments_part(report: RunReport) -> Part:
         )
         for item in sorted(report.trust, key=lambda item: item.model)
     )
-    folds = (
-        ("Golden records that stood in for the old release, and why they are trusted",
-         ("model", "torch", "accepted", "by", "reason", "from run", "sha256"), trust),
-        ("Settings that change numbers", ("setting", "exporter", "old", "new"), numerics),
-    )  # fmt: skip
-    table = Table(heads=("field", report.old.name, report.new.name), rows=differences, importance=ALL)
-    blocks: tuple[Block, ...] = (
-        table if differences else Fact("", "Nothing is known to differ.", ALL),
-        *(
-            Part(title=title, folded=True, importance=ALL, blocks=(Table(heads=heads, rows=rows),))
-            for title, heads, rows in folds
-            if rows
-        ),
+    heads = ("model", "torch", "accepted", "by", "reason", "from run", "sha256")
+    trusted = Part(
+        title="Golden records that stood in for the old release, and why they are trusted",
+        folded=True,
+        importance=ALL,
+        blocks=(Table(heads=heads, rows=trust),),
     )
+    table = Table(heads=("field", report.old.name, report.new.name), rows=differences, importance=ALL)
+    blocks = (table if differences else Fact("", "Nothing is known to differ.", ALL), *([trusted] if trust else []))
     return Part(title="Environments", id="environments", importance=ALL, blocks=blocks)
 
 
 def planted_part(report: RunReport) -> Part:
     """Return the planted defects, those first that were not seen."""
     heads = ("planted defect", "expected", "reported", "remark", "result")
-
-    def rows(*, caught: bool) -> tuple[Row, ...]:
-        return tuple(
-            Row(
-                cells=(
-                    item.name,
-                    item.expected or "nothing: a healthy twin",
-                    ", ".join(item.reported) or "nothing",
-                    item.note if caught else missed_words(item),
-                    Cell("caught", tone=GOOD) if caught else Cell("MISSED", tone=BAD),
-                )
+    rows = tuple(
+        Row(
+            cells=(
+                item.name,
+                item.expected or "nothing: a healthy twin",
+                ", ".join(item.reported) or "nothing",
+                item.note,
+                Cell("caught", tone=GOOD) if item.caught else Cell("MISSED", tone=BAD),
             )
-            for item in report.judgement.planted_defects
-            if item.caught is caught
         )
-
-    missed, caught = rows(caught=False), rows(caught=True)
-    blocks: list[Block] = []
-    if missed:
-        blocks.append(Table(heads=heads, rows=missed, caption="Planted defects that were not seen", importance=ALL))
-    if caught:
-        title = f"{len(caught)} came out right: planted defects that were seen, and healthy twins left alone"
-        table = Table(heads=heads, rows=caught, importance=ALL)
-        blocks.append(Part(title=title, folded=True, importance=ALL, blocks=(table,)))
-    if not blocks:
-        blocks.append(Fact("", "None ran: nothing shows that this run would have seen a defect.", ALL))
-    return Part(title="Planted defects", id="planted_defects", importance=ALL, blocks=tuple(blocks))
+        for item in sorted(report.judgement.planted_defects, key=lambda item: item.caught)
+    )
+    nothing = Fact("", "None ran: nothing shows that this run would have seen a defect.", ALL)
+    block = Table(heads=heads, rows=rows, importance=ALL) if rows else nothing
+    return Part(title="Planted defects", id="planted_defects", importance=ALL, blocks=(block,))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -72,3 +72,9 @@ def waiver_tone(use: WaiverUse) -> str:
 def is_soon(use: WaiverUse) -> bool:
     """Return whether a waiver ends within days."""
     return 0 <= use.days_left <= SOON_DAYS
+
+
+def known_waivers(uses: Sequence[WaiverUse]) -> list[str]:
+    """Return which model each waiver that is needed covers, whose it is, and until when."""
+    needed = [use.waiver for use in uses if use.state is WaiverState.USED]
+    return list(dict.fromkeys(f"{item.model} ({item.owner}, until {item.expires.isoformat()})" for item in needed))

@@ -65,6 +65,11 @@ def red_cells(report: RunReport, *, directory: str = "") -> tuple[RedCell, ...]:
     return tuple(found)
 
 
+def told_cell(report: RunReport, row: TableRow, cell: CellVerdict) -> RedCell:
+    """Return a cell that is not red in the same words."""
+    return _red_cell(report, row, cell, reason="", directory=run_directory(report, ""))
+
+
 def quiet_cells(row: TableRow) -> tuple[CellVerdict, ...]:
     """Return the cells of a row that are neither PASS nor red: known trouble, and what does not decide."""
     cells = row.cells

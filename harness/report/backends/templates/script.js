@@ -245,7 +245,7 @@
     const failed = [...document.querySelectorAll(".model.bad:not([open])")].slice(0, 40);
     const around = new Set(failed.map((model) => model.closest(".group:not([open])")));
     around.delete(null);
-    opened = [...around, ...failed, ...document.querySelectorAll(".context:not([open])")];
+    opened = [...around, ...failed];
     opened.forEach(reveal);
   });
   addEventListener("afterprint", () => {

@@ -8,10 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.core.outcome import Outcome
-from harness.report.charts.error_charts import compact, decade, error_chart, histogram_chart, worst_paths, worth_drawing
-from harness.report.charts.model_charts import model_figures
 from harness.report.charts.svg import Scale, element, hint, text, ticks
-from harness.report.charts.time_charts import latency_chart, start_figures
+from harness.report.charts.time_charts import latency_chart
 from harness.report.charts.timeline_chart import common_end, timeline_chart
 from tests.unit.builders.reports import HOSTILE_NAMES, healthy, latency, ratio, scenario
 from tests.unit.builders.pages import comparison, benchmark, span, tensor, timeline
@@ -59,45 +57,6 @@ def test_ticks_of_nothing_are_none() -> None:
     assert not ticks(1.0, 1.0) and not ticks(0.0, math.inf)
 
 
-def test_every_call_has_a_mark_and_the_tolerance_a_line() -> None:
-    root = drawn(error_chart(comparison(tensor()), ["output"]))
-    assert len([item for item in root.iter() if item.tag == "circle"]) == 6
-    assert len(classes(root, "limit")) == 1
-    assert "output, other_values call 1: max error 0.0002, largest value 1" in titles(root)
-
-
-def test_the_worst_outputs_have_lines_and_equal_ones_have_none() -> None:
-    found = comparison(*(tensor(f"output[{number}]", 10.0**-number) for number in range(1, 9)), tensor("equal", 0.0))
-    assert worst_paths(found) == [f"output[{number}]" for number in range(1, 6)]
-    assert worth_drawing(found) and not worth_drawing(comparison(tensor(max_abs=0.0)))
-
-
-def test_nan_stands_above_all_errors_and_bit_equality_below() -> None:
-    order = [
-        tensor(max_abs=0.0),
-        tensor(max_abs=1e-30),
-        tensor(max_abs=1e-6),
-        tensor(max_abs=5.0),
-        tensor(nan_mismatches=1),
-    ]
-    places = [decade(item) for item in order]
-    assert places == sorted(places) and len(set(places)) == 5
-    assert decade(tensor(scale=0.0)) == decade(tensor(max_abs=math.inf)) == 0.0
-
-
-def test_the_histogram_counts_each_decade_and_marks_what_is_beyond() -> None:
-    root = drawn(histogram_chart(tensor()))
-    assert len(classes(root, "bad")) == 2 and len(classes(root, "new")) == 3
-    assert {"80", "5", "8", "4", "3"} <= {str(item.text) for item in root.iter() if item.tag == "text"}
-
-
-@pytest.mark.parametrize(
-    ("count", "words"), [(7, "7"), (999, "999"), (1234, "1.2k"), (98_765, "99k"), (12_000_000, "12M")]
-)
-def test_counts_are_short(count: int, words: str) -> None:
-    assert compact(count) == words
-
-
 def test_each_pair_of_processes_has_a_dot_and_the_estimates_a_diamond() -> None:
     root = drawn(latency_chart(benchmark("ranker"), 1.03))
     assert len(classes(root, "new")) == 6 and len(classes(root, "control")) == 6
@@ -117,23 +76,9 @@ def test_an_interval_without_end_reaches_the_edge() -> None:
     assert classes(drawn(latency_chart(one, 1.03)), "interval")
 
 
-def test_each_timed_start_has_its_interval_beside_the_limit_and_one_pair_has_none() -> None:
-    one = replace(scenario("concurrent", "vision", 2), init_ratio=replace(ratio(1.4), low=0.0, high=math.inf, pairs=1))
-    untimed = replace(scenario("reinit", "vision", 2), init_ratio=None)
-    (figure,) = start_figures((scenario("while_serving", "ranking", 1), one, untimed), 1.25)
-    root = drawn(figure.svg)
-    assert len(classes(root, "diamond")) == 2 and len(classes(root, "interval")) == len(classes(root, "hollow")) == 1
-    assert "limit +25.0 %" in titles(root) and "2 of 3 starts timed" in figure.title and "1 of 2" in figure.note
-    assert titles(root).index("+40.0 % (1 pair)") < next(
-        at for at, words in enumerate(titles(root)) if words.startswith("+5.6 % [")
-    )
-    assert list(start_figures((untimed,), 1.25)) == []
-
-
 def test_what_was_not_measured_is_not_drawn() -> None:
     empty = replace(latency("ranker", ratio(1.0)), samples=(), quantities={})
     assert latency_chart(empty, 1.03) == ""
-    assert list(model_figures(replace(healthy("ranker"), latency=None), {})) == []
 
 
 def test_a_lane_per_thread_and_what_never_ended_is_marked() -> None:

@@ -82,13 +82,10 @@ def test_a_model_has_its_stages_charts_switches_and_commands() -> None:
     section = text[text.index('id="details"') :]
     for said in (
         "Stages",
-        "Error of every call",
-        "Where the errors lie",
         "Steady latency, new over old",
         "Times and memory",
     ):
         assert said in section
-    assert "Switches that were tried" in page.text and "profiling off" in page.text
     without_old = with_causes(replace(report, old=replace(report.old, golden=True)))
     assert "harness bisect" in page.text and "harness bisect" not in Page(render_html(without_old)).text
     assert "Threads and stacks" in page.text and "getPlanFor" in page.text
@@ -128,16 +125,6 @@ def test_evidence_is_linked_only_within_the_run() -> None:
     assert linked("javascript:stacks()") == ["javascript%3Astacks%28%29"]
 
 
-def test_waived_cells_have_a_section_with_the_note() -> None:
-    report = upgrade_ok()
-    row = report.judgement.rows[0]
-    known: CellVerdict = replace(row.cells[0], status=Status.XFAIL, note="waived until 2027-01-01 by ada: known drift")
-    rows = (replace(row, cells=(known, *row.cells[1:])), *report.judgement.rows[1:])
-    page = Page(render_html(replace(report, judgement=replace(report.judgement, rows=rows))))
-    assert "Failures that are known" in page.text and "by ada: known drift" in page.text
-    assert "Failures that are known" not in Page(render_html(report)).text
-
-
 def section(page: str, name: str) -> str:
     """Return the text of a section."""
     start = page.index(f'<section id="{name}"')
@@ -166,7 +153,6 @@ def test_what_is_waived_is_named_on_the_first_screen() -> None:
 
 def test_golden_records_say_who_accepted_them_when_and_why() -> None:
     text = render_html(governed("the drift is known"))
-    assert "golden 1 record, accepted 2026-10-02 by grace" in Page(text).text
     told = "fused_ranker 2.1.2 2026-10-02 grace the drift is known 2026-10-01-run 9f2c9f2c9f2c"
     assert told in section(text, "environments")
     assert "golden record 2.1.2, accepted 2026-10-02 by grace: the drift is known" in section(text, "details")
@@ -184,8 +170,7 @@ def test_the_first_screen_says_what_the_decision_rests_on() -> None:
     report = blocked()
     first = Page(render_html(report)).text.partition("All causes")[0]
     caught = sum(item.caught for item in report.judgement.planted_defects)
-    assert f"planted defects {caught} of {len(report.judgement.planted_defects)} came out right" in first
-    assert "not measured init 2 of 6" in first
+    assert f"planted defects: {caught} of {len(report.judgement.planted_defects)} caught" in first
     missed = tuple(replace(item, caught=False) for item in report.judgement.planted_defects[:1])
     unseen = replace(report, judgement=replace(report.judgement, planted_defects=missed))
     assert f"MISSED {missed[0].name}" in Page(render_html(unseen)).text.partition("All causes")[0]
@@ -218,18 +203,6 @@ def test_the_limits_of_a_model_are_those_of_its_rules() -> None:
     assert "limit +10.0 %" in chart
     other = text[text.index(f'id="{anchor("detector")}"') :].partition("</details>\n<details")[0]
     assert "limit +10.0 %" not in other and "limit +" in other
-
-
-def test_stages_with_the_same_numbers_share_their_charts_and_rows() -> None:
-    report = hanging()
-    one = comparison(tensor())
-    told = replace(report.models[0], comparisons=(one, replace(one, scenario="concurrent")))
-    text = render_html(replace(report, models=(told, *report.models[1:])))
-    assert text.count("Error of every call,") == 1
-    assert "Error of every call, load and calls, concurrent init" in text
-    other = comparison(tensor(max_abs=3e-4))
-    told = replace(told, comparisons=(one, replace(other, scenario="concurrent")))
-    assert render_html(replace(report, models=(told, *report.models[1:]))).count("Error of every call,") == 2
 
 
 def test_the_words_before_a_cell_on_a_phone_are_those_of_its_column() -> None:
