@@ -77,17 +77,14 @@ from harness.report.words.red_cells import RedCell, cell_words, quiet_cells, red
 from harness.report.words.since import disturbed_words, since_words
 from harness.report.words.summary import (
     but_words,
-    common_words,
     cost_words,
     count_words,
     decision_words,
     difference_words,
     headline,
-    numerics_words,
     pair_words,
     planted_words,
     reason_words,
-    run_words,
     time_words,
     title_words,
     torch_words,
@@ -192,9 +189,7 @@ def _head(report: RunReport, where: str) -> Iterator[Fact]:
         yield Fact("cost", cost, placed(FIRST, at, 30) if at < LINES_SHOWN else DETAIL)
     yield from facts(in_short(report), FIRST + 1, step=4)
     yield from waivers_fact(report)
-    yield Fact("upgrade", run_words(report), DETAIL)
     yield Fact("torch", f"{torch_words(report)}, {report.device}, profile {report.profile}")
-    yield from facts([("both", common_words(report)), ("numerics", numerics_words(report))], DETAIL)
     defects = judgement.planted_defects
     planted = OPEN if not defects else GOOD if all(item.caught for item in defects) else BAD
     for label, text, tone in (

@@ -39,6 +39,7 @@ from harness.report.words.predictions import (
     rollback_lines,
     wrong_predictions,
 )
+from harness.report.words.summary import common_words, numerics_words, run_words
 from harness.verdict.migration import WORST_FIRST
 
 BLOCKS_SHOWN, ROWS_SHOWN = 50, 400
@@ -148,7 +149,7 @@ def _notes(predicted: PredictedModel) -> Iterator[str]:
 
 
 def environments_part(report: RunReport) -> Part:
-    """Return what differs, and why golden records are trusted."""
+    """Return what was asked of which environments, what differs, and why golden records are trusted."""
     differences = tuple(
         Row(cells=(name, old, new)) for name, (old, new) in sorted(report.environment_differences.items())
     )
@@ -174,8 +175,9 @@ def environments_part(report: RunReport) -> Part:
         blocks=(Table(heads=heads, rows=trust),),
     )
     table = Table(heads=("field", report.old.name, report.new.name), rows=differences, importance=ALL)
-    blocks = (table if differences else Fact("", "Nothing is known to differ.", ALL), *([trusted] if trust else []))
-    return Part(title="Environments", id="environments", importance=ALL, blocks=blocks)
+    asked = [("upgrade", run_words(report)), ("both", common_words(report)), ("numerics", numerics_words(report))]
+    blocks = (*facts(asked, DETAIL), *([table] if differences else []), *([trusted] if trust else []))
+    return Part(title="Environments", id="environments", importance=DETAIL, blocks=blocks)
 
 
 def planted_part(report: RunReport) -> Part:

@@ -569,9 +569,8 @@ def test_the_first_screen_prints_on_one_sheet(opened: Open) -> None:
         page = opened(report, width=688)  # A4 less its margins, in CSS pixels
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
         page.emulate_media(media="print")
-        assert page.evaluate("document.querySelector('.glances').getBoundingClientRect().bottom") < 1017
-        breaks = page.evaluate("getComputedStyle(document.querySelector('.context')).breakBefore")
-        assert breaks == "page"
+        assert page.evaluate("document.querySelector('.summary').getBoundingClientRect().bottom") < 1017
+        assert page.evaluate("getComputedStyle(document.querySelector('.summary')).breakAfter") == "page"
 
 
 @pytest.mark.slow
