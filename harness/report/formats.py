@@ -124,16 +124,12 @@ def _of(module: str) -> Any:
     return import_module(f"{__package__}.{module}")
 
 
-def _judged(matrix: "Matrix") -> Any:
-    return import_module("..verdict.matrix", __package__).judge_matrix(matrix)
-
-
 def _documented(
-    document: Callable[[Any, Shown], "Document"], *, most_lines: int = 0, console: str = "console"
+    document: Callable[[Any, Shown], "Document"], *, most_lines: int = 0
 ) -> dict[str, Callable[[Any, Shown], str]]:
     """Return the backends that lay out any document, by the names of their formats."""
 
-    def on_terminal(result: Any, shown: Shown) -> str:
+    def in_lines(result: Any, shown: Shown) -> str:
         return str(
             _of("backends.terminal").render_terminal(
                 document(result, shown),
@@ -145,10 +141,36 @@ def _documented(
         )
 
     return {
-        console: on_terminal,
+        "console": in_lines,
+        "text": in_lines,
         "markdown": lambda result, shown: _of("backends.markdown").render_markdown(document(result, shown)),
         "html": lambda result, shown: _of("backends.html").render_page(document(result, shown)),
     }
+
+
+ENDINGS = {"json": "json", "markdown": "md", "html": "html"}
+"""Of the files that a result leaves in its folder, the one first that all others can be made of again."""
+
+
+def _formats(
+    names: str,
+    document: Callable[[Any, Shown], "Document"],
+    *more: Format[Any],
+    stem: str = "",
+    most_lines: int = 0,
+) -> Formats[Any]:
+    """Return the formats of a result that becomes a document, and ``more`` of its own; ``stem``: of its files."""
+    makers = {
+        "json": lambda result, _: _of("json.results").dump(result),
+        **_documented(document, most_lines=most_lines),
+    }
+    return Formats(
+        *(
+            Format(name, makers[name], f"{stem}.{ENDINGS[name]}" if stem and name in ENDINGS else "")
+            for name in names.split()
+        ),
+        *more,
+    )
 
 
 MOST_LINES = 60
@@ -198,103 +220,65 @@ RUN: Formats[ShownRun] = Formats(
     ),
 )
 
-_MATRIX = _documented(lambda matrix, shown: _of("documents.matrix").matrix_document(matrix, directory=shown.directory))
-MATRIX: Formats["Matrix"] = Formats(
-    Format("json", lambda matrix, _: _of("json.results").dump_matrix(matrix, _judged(matrix)), "matrix.json"),
-    Format("markdown", _MATRIX["markdown"], "matrix.md"),
-    Format("console", _MATRIX["console"]),
+MATRIX: Formats["Matrix"] = _formats(
+    "json markdown console",
+    lambda matrix, shown: _of("documents.matrix").matrix_document(matrix, directory=shown.directory),
+    stem="matrix",
 )
-_MIGRATION = _documented(
+MIGRATION: Formats["Migration"] = _formats(
+    "json markdown html console",
     lambda found, shown: _of("documents.migration").migration_document(found, directory=shown.directory),
+    stem="migration",
     most_lines=MOST_LINES,
 )
-MIGRATION: Formats["Migration"] = Formats(
-    Format("json", lambda found, _: _of("json.results").dump_migration(found), "migration.json"),
-    Format("markdown", _MIGRATION["markdown"], "migration.md"),
-    Format("html", _MIGRATION["html"], "migration.html"),
-    Format("console", _MIGRATION["console"]),
-)
-_PLAN = _documented(
+FLEET_PLAN: Formats[ShownFleetPlan] = _formats(
+    "text",
     lambda one, _: _of("documents.fleet").plan_document(one.plan, one.times, command=one.command),
+    Format("json", lambda one, _: _of("json.results").dump(one.plan)),
     most_lines=MOST_LINES,
-    console="text",
 )
-FLEET_PLAN: Formats[ShownFleetPlan] = Formats(
-    Format("json", lambda one, _: _of("json.results").dump_fleet(one.plan)),
-    Format("text", _PLAN["text"]),
-)
-_FLEET = _documented(
+FLEET: Formats["FleetReport"] = _formats(
+    "json markdown html text",
     lambda report, shown: _of("documents.fleet").fleet_document(
         report, more=f"{shown.directory} --format markdown" if shown.directory else ""
     ),
-    most_lines=MOST_LINES,
-    console="text",
-)
-FLEET: Formats["FleetReport"] = Formats(
-    Format("json", lambda report, _: _of("json.results").dump_fleet(report), "fleet.json"),
-    Format("markdown", _FLEET["markdown"], "fleet.md"),
-    Format("html", _FLEET["html"], "fleet.html"),
     Format("csv", lambda report, _: _of("ci.spreadsheet").render_owners_csv(report), "owners.csv"),
-    Format("text", _FLEET["text"]),
+    stem="fleet",
+    most_lines=MOST_LINES,
 )
-_INSPECTION = _documented(lambda found, _: _of("documents.inspection").inspection_document(found), console="text")
-INSPECTION: Formats["Inspection"] = Formats(
-    Format("json", lambda found, _: _of("json.results").dump_inspection(found)),
+INSPECTION: Formats["Inspection"] = _formats(
+    "json text",
+    lambda found, _: _of("documents.inspection").inspection_document(found),
     Format("sarif", lambda found, _: _of("ci.sarif").render_sarif(found)),
-    Format("text", _INSPECTION["text"]),
 )
-_LINKS = _documented(lambda check, _: _of("documents.link_check").link_document(check))
-LINK_CHECK: Formats["LinkCheck"] = Formats(
-    Format("console", _LINKS["console"]),
-    Format("markdown", _LINKS["markdown"]),
-    Format("html", _LINKS["html"]),
-    Format("json", lambda check, _: _of("json.results").dump_link_check(check)),
+LINK_CHECK: Formats["LinkCheck"] = _formats(
+    "console markdown html json",
+    lambda check, _: _of("documents.link_check").link_document(check),
     Format("sarif", lambda check, _: _of("ci.sarif").render_link_sarif(check)),
 )
-_ATTACHED = _documented(lambda attachment, _: _of("documents.attach").attach_document(attachment))
-ATTACH: Formats["Attachment"] = Formats(
-    Format("console", _ATTACHED["console"]),
-    Format("markdown", _ATTACHED["markdown"]),
-    Format("html", _ATTACHED["html"]),
-    Format("json", lambda attachment, _: _of("json.results").dump_attachment(attachment)),
+ATTACH: Formats["Attachment"] = _formats(
+    "console markdown html json", lambda attachment, _: _of("documents.attach").attach_document(attachment)
 )
-_COMPILES = _documented(lambda check, _: _of("documents.compile_check").compile_document(check))
-COMPILE_CHECK: Formats["CompileCheck"] = Formats(
-    Format("console", _COMPILES["console"]),
-    Format("markdown", _COMPILES["markdown"]),
-    Format("html", _COMPILES["html"]),
-    Format("json", lambda check, _: _of("json.results").dump_compile_check(check)),
+COMPILE_CHECK: Formats["CompileCheck"] = _formats(
+    "console markdown html json",
+    lambda check, _: _of("documents.compile_check").compile_document(check),
     Format("sarif", lambda check, _: _of("ci.sarif").render_compile_sarif(check)),
 )
-_INTERFERENCE = _documented(
-    lambda found, shown: _of("documents.interference").interference_document(found, directory=shown.directory)
+INTERFERENCE: Formats["Interference"] = _formats(
+    "json markdown html console",
+    lambda found, shown: _of("documents.interference").interference_document(found, directory=shown.directory),
+    stem="interference",
 )
-INTERFERENCE: Formats["Interference"] = Formats(
-    Format("json", lambda found, _: _of("json.results").dump_interference(found), "interference.json"),
-    Format("markdown", _INTERFERENCE["markdown"], "interference.md"),
-    Format("html", _INTERFERENCE["html"], "interference.html"),
-    Format("console", _INTERFERENCE["console"]),
+CHECKUP: Formats["Checkup"] = _formats(
+    "console json", lambda checkup, _: _of("documents.doctor").checkup_document(checkup)
 )
-_CHECKUP = _documented(lambda checkup, _: _of("documents.doctor").checkup_document(checkup))
-CHECKUP: Formats["Checkup"] = Formats(
-    Format("console", _CHECKUP["console"]),
-    Format("json", lambda checkup, _: _of("json.results").dump_checkup(checkup)),
+CACHE: Formats["Cache"] = _formats("text json", lambda cache, _: _of("documents.cache").cache_document(cache))
+CACHE_CLEANING: Formats["CacheCleaning"] = _formats(
+    "text json", lambda cleaning, _: _of("documents.cache").cleaning_document(cleaning)
 )
-_CACHE = _documented(lambda cache, _: _of("documents.cache").cache_document(cache), console="text")
-CACHE: Formats["Cache"] = Formats(
-    Format("text", _CACHE["text"]),
-    Format("json", lambda cache, _: _of("json.results").dump_cache(cache)),
-)
-_CACHE_CLEANING = _documented(lambda cleaning, _: _of("documents.cache").cleaning_document(cleaning), console="text")
-CACHE_CLEANING: Formats["CacheCleaning"] = Formats(
-    Format("text", _CACHE_CLEANING["text"]),
-    Format("json", lambda cleaning, _: _of("json.results").dump_cache(cleaning)),
-)
-_REVIEW = _documented(lambda review, _: _of("documents.golden").review_document(review))
-REVIEW: Formats["Review"] = Formats(
-    Format("console", _REVIEW["console"]),
-    Format("html", _REVIEW["html"]),
-    Format("json", lambda review, _: _of("json.results").dump_review(review)),
+REVIEW: Formats["Review"] = _formats(
+    "console html json",
+    lambda review, _: _of("documents.golden").review_document(review),
     # GitHub refuses a comment above 65,536 characters.
     Format(
         "markdown",
@@ -303,21 +287,15 @@ REVIEW: Formats["Review"] = Formats(
         ),
     ),
 )
-_STATUS = _documented(lambda status, _: _of("documents.golden").status_document(status))
-GOLDEN_STATUS: Formats["GoldenStatus"] = Formats(
-    Format("console", _STATUS["console"]),
-    Format("json", lambda status, _: _of("json.results").dump_status(status)),
+GOLDEN_STATUS: Formats["GoldenStatus"] = _formats(
+    "console json", lambda status, _: _of("documents.golden").status_document(status)
 )
-_FIRST_BAD = _documented(lambda found, _: _of("documents.first_bad").first_bad_document(found))
-FIRST_BAD: Formats["FirstBad"] = Formats(
-    Format("console", _FIRST_BAD["console"]),
-    Format("json", lambda found, _: _of("json.results").dump_first_bad(found)),
+FIRST_BAD: Formats["FirstBad"] = _formats(
+    "console json", lambda found, _: _of("documents.first_bad").first_bad_document(found)
 )
-_BISECTION = _documented(
-    lambda one, shown: _of("documents.diagnosis").bisection_document(one.found, directory=shown.directory)
-)
-BISECTION: Formats[ShownBisection] = Formats(
-    Format("console", _BISECTION["console"]),
+BISECTION: Formats[ShownBisection] = _formats(
+    "console",
+    lambda one, shown: _of("documents.diagnosis").bisection_document(one.found, directory=shown.directory),
     Format("json", lambda one, _: one.stored()),
 )
 

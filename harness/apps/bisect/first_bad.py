@@ -24,7 +24,7 @@ from harness.environments.sides import direction_of
 from harness.environments.torch_backends import common_build, with_build
 from harness.environments.versions import in_order
 from harness.project import ANSWERS, Project, library_of
-from harness.report.json.results import dump_first_bad
+from harness.report.json.results import dump
 from harness.search.explained_cells import by_first_bad
 from harness.search.first_bad import search_first_bad
 from harness.store.explanations import place_of
@@ -167,7 +167,7 @@ def first_bad(
             project.progress.note("what was answered is kept, and the same command goes on with it")
             raise
         outcome = replace(outcome, command=_next_command(outcome, subject, names))
-        dumped = dump_first_bad(outcome).encode()
+        dumped = dump(outcome).encode()
         store.write(f"first-bad-{subject.model.name}.json", dumped)
     if subject.selected is not None:
         cell = subject.selected.cell.id

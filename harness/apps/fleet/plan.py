@@ -25,7 +25,7 @@ from harness.probing import loaded_libraries
 from harness.probing.provision import build_environments
 from harness.probing.runner import worker_digest
 from harness.project import Project, chosen_device
-from harness.report.json.results import dump_fleet, load_fleet
+from harness.report.json.results import dump, load_fleet
 from harness.store import codec
 from harness.store.run_folder import require_own
 from harness.worker import wire
@@ -150,7 +150,7 @@ def _make(folder: Path) -> None:
 
 def _write(path: Path, plan: FleetPlan) -> None:
     _make(path.parent)
-    codec.write_atomically(path, dump_fleet(plan).encode(), parents=True, synced=True, hint=OTHER_FOLDER)
+    codec.write_atomically(path, dump(plan).encode(), parents=True, synced=True, hint=OTHER_FOLDER)
 
 
 def earlier_answer(name: str) -> FleetReport:

@@ -176,7 +176,11 @@ def environments_part(report: RunReport) -> Part:
     )
     table = Table(heads=("field", report.old.name, report.new.name), rows=differences, importance=ALL)
     asked = [("upgrade", run_words(report)), ("both", common_words(report)), ("numerics", numerics_words(report))]
-    blocks = (*facts(asked, DETAIL), *([table] if differences else []), *([trusted] if trust else []))
+    blocks: tuple[Block, ...] = (
+        *facts(asked, DETAIL),
+        *([table] if differences else []),
+        *([trusted] if trust else []),
+    )
     return Part(title="Environments", id="environments", importance=DETAIL, blocks=blocks)
 
 

@@ -9,110 +9,64 @@ import msgspec
 
 from harness import __version__
 from harness.checks.migration.readiness import by_owner, unlocked
-from harness.core.attach import Attachment
 from harness.core.cache import Cache, CacheCleaning
-from harness.core.compiling import CompileCheck
 from harness.core.errors import RunDirError
 from harness.core.fleet import FleetPlan, FleetReport
 from harness.core.golden import GoldenStatus, Review
-from harness.core.interference import Interference
-from harness.core.linking import LinkCheck
 from harness.core.machine import Checkup
 from harness.core.migration import Migration
-from harness.core.prediction import Inspection
 from harness.core.releases import FirstBad, Matrix
 from harness.machine.typed import converted
 from harness.report.documents.first_bad import answer_words
 from harness.report.json.text import json_text
 from harness.store.json import JsonError, from_json
 from harness.verdict.exit_codes import exit_code
-from harness.verdict.matrix import MatrixVerdict
+from harness.verdict.matrix import judge_matrix
 from harness.verdict.prediction import confusion_by_direction
 
 SCHEMA_VERSION = 1
 T = TypeVar("T")
 
 
-def _dump(**found: Any) -> str:
-    """Return indented JSON with a fixed order of keys, ending with a newline."""
-    return json_text({"schema_version": SCHEMA_VERSION, "harness_version": __version__, **found})
+def dump(found: object) -> str:
+    """Return a result as indented JSON with a fixed order of keys, ending with a newline; beside it what it amounts to.
+
+    A fleet's plan and answer say their versions themselves.
+    """
+    plain, more = msgspec.to_builtins(found, order="deterministic"), dict[str, Any]()
+    match found:
+        case FleetPlan() | FleetReport():
+            return json_text(plain)
+        case Cache() | Review() | GoldenStatus():
+            pass
+        case CacheCleaning():
+            more = {"freed_bytes": found.freed_bytes}
+        case Matrix():
+            verdict = judge_matrix(found)
+            pairs = [{**msgspec.to_builtins(pair), "status": pair.status.value} for pair in verdict.pairs.values()]
+            predictions = msgspec.to_builtins(confusion_by_direction(found.cells))
+            more = {"exit_code": int(verdict.exit_code), "summary": list(verdict.sentences), "pairs": pairs}
+            more |= {"predictions": predictions}
+        case _:
+            more = {"exit_code": int(exit_code(found)), **_amounts_to(found)}
+            plain = {"checkup": plain} if isinstance(found, Checkup) else plain
+    return json_text({"schema_version": SCHEMA_VERSION, "harness_version": __version__, **more, **plain})
 
 
-def dump_checkup(checkup: Checkup) -> str:
-    """Return the doctor's checks."""
-    return _dump(
-        exit_code=int(exit_code(checkup)),
-        blocked=list(checkup.blocked),
-        checkup=msgspec.to_builtins(checkup),
-    )
-
-
-def dump_cache(cache: Cache | CacheCleaning) -> str:
-    """Return what lies in the cache, or was removed there."""
-    freed = {"freed_bytes": cache.freed_bytes} if isinstance(cache, CacheCleaning) else {}
-    return _dump(**msgspec.to_builtins(cache), **freed)
-
-
-def dump_review(review: Review) -> str:
-    """Return every number of a diff of golden records."""
-    return _dump(**msgspec.to_builtins(review))
-
-
-def dump_status(status: GoldenStatus) -> str:
-    """Return the state of all golden records."""
-    return _dump(**msgspec.to_builtins(status))
-
-
-def dump_inspection(inspection: Inspection) -> str:
-    """Return everything that was read of files and said about them."""
-    return _dump(exit_code=int(exit_code(inspection)), **msgspec.to_builtins(inspection))
-
-
-def dump_compile_check(check: CompileCheck) -> str:
-    """Return what became of each source, and what is broken."""
-    return _dump(exit_code=int(exit_code(check)), **msgspec.to_builtins(check))
-
-
-def dump_link_check(check: LinkCheck) -> str:
-    """Return what becomes of each binary, with the mangled names of what it misses."""
-    return _dump(exit_code=int(exit_code(check)), **msgspec.to_builtins(check))
-
-
-def dump_attachment(attachment: Attachment) -> str:
-    """Return what each process does, with all of its threads and their whole stacks."""
-    return _dump(exit_code=int(exit_code(attachment)), **msgspec.to_builtins(attachment, order="deterministic"))
-
-
-def dump_interference(found: Interference) -> str:
-    """Return what holds up a process, and every process that did something meanwhile."""
-    return _dump(exit_code=int(exit_code(found)), **msgspec.to_builtins(found))
-
-
-def dump_matrix(matrix: Matrix, verdict: MatrixVerdict) -> str:
-    """Return every cell of a matrix and what they amount to."""
-    return _dump(
-        exit_code=int(verdict.exit_code),
-        summary=list(verdict.sentences),
-        pairs=[{**msgspec.to_builtins(pair), "status": pair.status.value} for pair in verdict.pairs.values()],
-        predictions=msgspec.to_builtins(confusion_by_direction(matrix.cells)),
-        **msgspec.to_builtins(matrix),
-    )
-
-
-def dump_first_bad(found: FirstBad) -> str:
-    """Return the answer of a search for the first bad release, and every release that was asked."""
-    return _dump(exit_code=int(exit_code(found)), answer=answer_words(found), **msgspec.to_builtins(found))
-
-
-def dump_migration(migration: Migration) -> str:
-    """Return what became of each artifact outside of TorchScript, and what that is for all of them together."""
-    return _dump(
-        exit_code=int(exit_code(migration)),
-        counts={outcome.value: count for outcome, count in migration.counts.items()},
-        unlocked=msgspec.to_builtins(unlocked(migration)),
-        owners={owner: msgspec.to_builtins(counts) for owner, counts in by_owner(migration).items()},
-        **msgspec.to_builtins(migration),
-    )
+def _amounts_to(found: object) -> dict[str, Any]:
+    match found:
+        case Checkup():
+            return {"blocked": list(found.blocked)}
+        case FirstBad():
+            return {"answer": answer_words(found)}
+        case Migration():
+            return {
+                "counts": {outcome.value: count for outcome, count in found.counts.items()},
+                "unlocked": msgspec.to_builtins(unlocked(found)),
+                "owners": {owner: msgspec.to_builtins(counts) for owner, counts in by_owner(found).items()},
+            }
+        case _:
+            return {}
 
 
 def load_matrix(data: bytes, *, file: str) -> Matrix:
@@ -142,8 +96,3 @@ def load_fleet(data: bytes, *, file: str) -> FleetReport:
         RunDirError: no JSON, of another version, or not the shape of an answer.
     """
     return _loaded(data, FleetReport, file=file, what="answer of a fleet", again="name a fleet.json of `fleet report`")
-
-
-def dump_fleet(found: FleetPlan | FleetReport) -> str:
-    """Return a fleet's plan, or its merged answer, which say their versions themselves."""
-    return json_text(msgspec.to_builtins(found))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.environments.builder import ROOT_VARIABLE, default_environment_root
 from harness.verdict.matrix import judge_matrix
-from harness.report.json.results import dump_matrix
+from harness.report.json.results import dump
 from tests.docs.running import JUDGED, verb_of
 from tests.integration.gate import PROJECT
 from tests.unit.builders.matrices import mixed
@@ -163,7 +163,7 @@ def make_scratch(folder: Path, old_python: str, new_python: str) -> Scratch:
     entry = {"directory": str(folder), "file": "src/server.cpp", "command": f"g++ -I{includes} -c src/server.cpp"}
     (folder / "build" / "compile_commands.json").write_text(json.dumps([entry]))
     (folder / "reports" / "matrix").mkdir(parents=True)
-    (folder / "reports" / "matrix" / "matrix.json").write_text(dump_matrix(mixed(), judge_matrix(mixed())))
+    (folder / "reports" / "matrix" / "matrix.json").write_text(dump(mixed()))
     scratch = Scratch(
         folder,
         {

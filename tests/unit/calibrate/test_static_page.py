@@ -7,14 +7,14 @@ import pytest
 
 from harness.core.releases import Matrix
 from harness.verdict.matrix import judge_matrix
-from harness.report.json.results import dump_matrix
+from harness.report.json.results import dump
 from benchmarks.calibrate.static import CORPORA, PAGE, STORED, summary_of
 from benchmarks.calibrate.static_page import page_of
 from tests.unit.builders.matrices import green, matrix, mixed
 
 
 def summary(found: Matrix) -> dict[str, Any]:
-    return summary_of(json.loads(dump_matrix(found, judge_matrix(found))), CORPORA[0])
+    return summary_of(json.loads(dump(found)), CORPORA[0])
 
 
 def test_wrong_predictions_are_named_and_counted() -> None:

@@ -27,7 +27,7 @@ from harness.core.fleet import Fault, FleetPlan, FleetUnit, ShardDone
 from harness.core.text import counted
 from harness.machine.progress import Progress
 from harness.project import CONFIG, Project
-from harness.report.json.results import dump_fleet
+from harness.report.json.results import dump
 from harness.store import codec
 
 AUTO = "auto"
@@ -188,7 +188,7 @@ class _Driver:
         return node.Order(
             fleet=self._fleet,
             name=f"{self._call}-{part.number}",
-            plan=dump_fleet(plan).encode(),
+            plan=dump(plan).encode(),
             project=str(self._project),
             config=self._config,
             limit_s=limit_s(plan, 1),

@@ -14,7 +14,7 @@ from harness.core.errors import ConfigError, FixtureError, RunDirError
 from harness.apps.fleet.plan import Sides, _manifest, _name_of_side, earlier_answer, load_plan, settings_digest
 from harness.apps.fleet.stores.sources import FolderStore
 from harness.artifacts.owners import load_fleet_manifest
-from harness.report.json.results import dump_fleet
+from harness.report.json.results import dump
 from tests.unit.builders.archives import registry
 from tests.unit.builders.fleets import fleet_plan
 
@@ -22,7 +22,7 @@ PLAN = fleet_plan(("a", "b", "c"))
 
 
 def test_a_plan_reads_back_as_it_was_written(tmp_path: Path) -> None:
-    (tmp_path / "plan.json").write_text(dump_fleet(PLAN))
+    (tmp_path / "plan.json").write_text(dump(PLAN))
     for name in (tmp_path, tmp_path / "plan.json"):
         planned = load_plan(str(name), to_run=True)
         assert (planned.plan, planned.folder) == (PLAN, tmp_path)
@@ -65,7 +65,7 @@ def test_what_is_no_plan_is_refused(tmp_path: Path, content: str | None, said: s
 def test_a_plan_that_contradicts_itself_is_one_line(
     tmp_path: Path, place: tuple[str | int, ...], value: object, said: str
 ) -> None:
-    plan = json.loads(dump_fleet(PLAN))
+    plan = json.loads(dump(PLAN))
     inner = plan
     for key in place[:-1]:
         inner = inner[key]
@@ -89,7 +89,7 @@ def test_a_manifest_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_link_is_not_run(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere.json").write_text(dump_fleet(PLAN))
+    (tmp_path / "elsewhere.json").write_text(dump(PLAN))
     (tmp_path / "plan.json").symlink_to(tmp_path / "elsewhere.json")
     with pytest.raises(RunDirError, match="is a link"):
         load_plan(str(tmp_path), to_run=True)

@@ -12,7 +12,7 @@ from harness.report.ci.annotations import render_annotations
 from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit
 from harness.report.ci.openmetrics import render_openmetrics
-from harness.report.json.results import dump_matrix
+from harness.report.json.results import dump
 from harness.report.json.report import dump_report
 from tests.unit.builders.rendered import render_markdown
 from tests.unit.builders.rendered import render_html
@@ -44,7 +44,7 @@ def test_the_page_is_printed_with_the_exit_code_of_the_run(run: Path, capsys: py
 
 def test_a_matrix_is_shown_where_its_file_is_named(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = run / "matrix.json"
-    file.write_text(dump_matrix(mixed(), judge_matrix(mixed())))
+    file.write_text(dump(mixed()))
     assert main(["report", str(run), "--format", "html", "--matrix", str(file)]) == 1
     assert capsys.readouterr().out == render_html(told(run), directory=str(run), matrix=mixed())
 

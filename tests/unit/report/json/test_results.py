@@ -10,14 +10,14 @@ from harness.core.prediction import Inspection
 from harness.core.errors import RunDirError
 from harness.verdict.matrix import judge_matrix
 from harness.report.ci.sarif import render_sarif
-from harness.report.json.results import dump_checkup, dump_inspection, dump_matrix, dump_review, load_matrix
+from harness.report.json.results import dump, load_matrix
 from tests.unit.builders import searches
 from tests.unit.builders.golden_reviews import REVIEW
 from tests.unit.builders.matrices import mixed
 from tests.unit.builders.readers import valid
 from tests.unit.builders.snapshots import check_snapshot
 
-WRITTEN = dump_matrix(mixed(), judge_matrix(mixed()))
+WRITTEN = dump(mixed())
 
 
 def test_what_was_written_is_read_back() -> None:
@@ -44,11 +44,11 @@ def test_a_bad_file_is_named(data: bytes, said: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("checkup_sick.json", lambda: dump_checkup(searches.checkup(sick=True))),
-        ("golden_diff.json", lambda: dump_review(REVIEW)),
-        ("inspect_facts.json", lambda: dump_inspection(searches.ALONE)),
+        ("checkup_sick.json", lambda: dump(searches.checkup(sick=True))),
+        ("golden_diff.json", lambda: dump(REVIEW)),
+        ("inspect_facts.json", lambda: dump(searches.ALONE)),
         ("inspect_facts.sarif", lambda: render_sarif(searches.ALONE)),
-        ("inspect_pair.json", lambda: dump_inspection(searches.PAIR)),
+        ("inspect_pair.json", lambda: dump(searches.PAIR)),
         ("inspect_pair.sarif", lambda: render_sarif(searches.PAIR)),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 
 from harness.cli import main
 from harness.apps.fleet.engines.jobs import MODULE, Job, Pods, kubernetes, slurm
-from harness.report.json.results import dump_fleet
+from harness.report.json.results import dump
 from tests.unit.apps.fleet.answers import artifact, plan_of
 
 ASKED = ["-m", "torchscript_gate", "fleet", "run"]
@@ -135,7 +135,7 @@ def test_command_prints_a_manifest_and_says_what_it_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "fleet").mkdir()
-    (tmp_path / "fleet" / "plan.json").write_text(dump_fleet(plan_of(artifact("a")).plan))
+    (tmp_path / "fleet" / "plan.json").write_text(dump(plan_of(artifact("a")).plan))
     monkeypatch.chdir(tmp_path)
     asked = ["fleet", "job", "fleet", "--on", "kubernetes", "--shards", "2"]
     assert main([*asked, "--image", "gate:1", "--claim", "models", "--cpus", "2"]) == 0
