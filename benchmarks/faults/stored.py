@@ -59,7 +59,6 @@ READERS: Mapping[str, Sequence[Sequence[str]]] = {
     "golden/index.json": [("golden", "status"), ("golden", "diff")],
     "golden/waivers.toml": [("waivers", "list"), ("waivers", "prune", "RUN"), ("gate", "RUN")],
     "policy.toml": [("gate", "RUN", "--policy", "policy.toml")],
-    "matrix.json": [("report", "RUN", "--format", "html", "--matrix", "matrix.json")],
 }
 PREPARING = (("golden", "propose", "RUN"), ("golden", "accept", "early_exit", "--reason", "first answers"))
 ODD: Sequence[Any] = (None, True, -1, 0, 2**63, 10**30, 1e308, "", "x", "9.9.9x", "\u202e\0", [], {}, [None], {"x": 1})
@@ -159,7 +158,6 @@ def called(project: Path, words: Sequence[str]) -> Said:
     places = {
         "RUN": str(min(project.glob(RUN), default=project)),
         "policy.toml": str(project / "policy.toml"),
-        "matrix.json": str(project / "matrix.json"),
     }
     out, err = io.StringIO(), io.StringIO()
     command = ["--project", str(project), *(places.get(word, word) for word in words)]

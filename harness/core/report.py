@@ -292,22 +292,3 @@ class RunReport:
     causes: tuple[Cause, ...] = ()
     common: CommonSlowdown | None = None
     durations_s: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunOutline:
-    """What a trend over runs shows of one of them.
-
-    ``red``, ``undecided``, ``others``: how many models; one that passes with something undecided is undecided;
-    ``change``: median over the timed models of the steady call, new over old; None where none was timed.
-    """
-
-    run: str
-    started_at: str
-    old: str
-    new: str
-    decision: Decision
-    red: int
-    undecided: int
-    others: int
-    change: float | None = None

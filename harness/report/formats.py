@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.core.migration import Migration
     from harness.core.prediction import Inspection
     from harness.core.releases import FirstBad, Matrix
-    from harness.core.report import RunOutline, RunReport
+    from harness.core.report import RunReport
     from harness.core.timeline import RunTrace
     from harness.report.document import Document
 
@@ -90,15 +90,12 @@ class ShownRun:
     Attributes:
         places: where the repository declares each model.
         trace: the processes of the run.
-        earlier: the runs of the same pair before it, the oldest first.
         documents: those made already, by folder: formats share them, and each leaves out what it has no room for.
     """
 
     report: "RunReport"
     places: Callable[[], Mapping[str, str]]
     trace: Callable[[], "RunTrace"]
-    matrix: "Matrix | None" = None
-    earlier: Callable[[], "tuple[RunOutline, ...]"] = tuple
     documents: "dict[str, Document]" = field(default_factory=dict, compare=False, repr=False)
 
 
@@ -182,8 +179,6 @@ def _run_document(run: ShownRun, shown: Shown) -> "Document":
         run.documents[shown.directory] = _of("documents.run").run_document(
             run.report,
             directory=shown.directory,
-            matrix=run.matrix,
-            earlier=run.earlier,
             calibration=_of("backends.html").own("calibration.json"),
         )
     return run.documents[shown.directory]
@@ -221,7 +216,7 @@ RUN: Formats[ShownRun] = Formats(
 )
 
 MATRIX: Formats["Matrix"] = _formats(
-    "json markdown console",
+    "json markdown html console",
     lambda matrix, shown: _of("documents.matrix").matrix_document(matrix, directory=shown.directory),
     stem="matrix",
 )

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from harness.checks.startup.rates import more_often
 from harness.core.errors import ConfigError, RunDirError, SelectionError
 from harness.core.outcome import Status
-from harness.core.report import BaselineReport, CellTrend, Explained, RunOutline, RunReport
+from harness.core.report import BaselineReport, CellTrend, Explained, RunReport
 from harness.project import Project
-from harness.report.json.report import dump_report, load_report, read_outline
+from harness.report.json.report import dump_report, load_report
 from harness.search.explained_cells import with_later
 from harness.store.explanations import kept
 from harness.store.run_folder import LAST, REPORT, RunDir, find_run, runs_in
@@ -146,20 +146,3 @@ def _report_file(project: Project, name: str) -> Path:
     if not (folder / REPORT).is_file():
         raise RunDirError(f"--baseline: {folder} has no {REPORT}: the run was interrupted", "name a finished run")
     return folder / REPORT
-
-
-def earlier_runs(report: RunReport, folder: Path) -> tuple[RunOutline, ...]:
-    """Return the earlier runs of the same pair beside ``folder``, the oldest first; what cannot be read is no run."""
-    try:
-        names = sorted((path for path in folder.resolve().parent.iterdir() if path.name < folder.name), reverse=True)
-    except OSError:
-        return ()
-    outlines = []
-    for path in [path / REPORT for path in names if (path / REPORT).is_file()][:READ]:
-        try:
-            known = read_outline(path.read_bytes())
-        except OSError:
-            continue
-        if known is not None and (known.old, known.new) == (report.old.name, report.new.name):
-            outlines.append(known)
-    return tuple(sorted(outlines, key=lambda run: run.started_at))

@@ -34,7 +34,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
     command.add_argument("run", metavar="RUN", help="a run's folder or name, or 'last'")
     add_format(command, RUN.names, "html: the page; trace: for ui.perfetto.dev; github: annotations of a workflow")
-    command.add_argument("--matrix", metavar="FILE", help="a matrix.json to show on the HTML page")
     command.add_argument(
         "--page-url", metavar="URL", default="", help="address of the run's report.html, to which a comment links"
     )
@@ -48,8 +47,6 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.report.document import outside
     from harness.store.run_folder import LAST, begun_since
 
-    if parsed.matrix is not None and parsed.format != "html":
-        raise ConfigError("--matrix is shown by --format html only", "leave one of them out")
     if parsed.page_url and parsed.format != "comment":
         raise ConfigError(
             f"--page-url: only a comment links to the page, and this is --format {parsed.format}",
@@ -60,7 +57,7 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
             f"--page-url {parsed.page_url}: expected an http or https address without a #",
             "give the address of report.html, such as https://ci.example/jobs/7/report.html",
         )
-    finished = read_report(project, parsed.run, parsed.matrix, parsed.baseline)
+    finished = read_report(project, parsed.run, parsed.baseline)
     later = begun_since(project.reports, finished.folder) if parsed.run == LAST else None
     if later is not None:
         how = "is still running" if later.is_running else "ended before it had a report"

@@ -7,17 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.apps.report.baseline import beside, earlier_runs, like_of, read_baseline
+from harness.apps.report.baseline import beside, like_of, read_baseline
 from harness.apps.report.trace import read_trace
-from harness.core.errors import ConfigError, GateError, RunDirError
+from harness.core.errors import GateError, RunDirError
 from harness.core.plan import Plan
-from harness.core.releases import Matrix
 from harness.core.report import RunReport
 from harness.machine.files import keep_bug_report
 from harness.project import Project, shown_path
 from harness.report.formats import RUN, Shown, ShownRun
 from harness.report.json.report import load_report
-from harness.report.json.results import load_matrix
 from harness.search.explained_cells import with_later
 from harness.store import codec
 from harness.store.explanations import kept
@@ -28,11 +26,10 @@ from harness.verdict.commands import at_home
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """A finished run: its report, its folder, the folder of its project, and a matrix that is shown beside it."""
+    """A finished run: its report, its folder, and the folder of its project."""
 
     report: RunReport
     folder: Path
-    matrix: Matrix | None = None
     project: Path = Path()
 
 
@@ -58,21 +55,13 @@ def with_explanations(report: RunReport, folder: Path) -> RunReport:
     return with_causes(replace(report, explained=tuple(here)))
 
 
-def read_report(
-    project: Project, run_name: str, matrix_file: str | None = None, baseline: str | None = None
-) -> Finished:
-    """Return the stored report of a run, with the matrix in ``matrix_file``, and beside the run ``baseline``."""
+def read_report(project: Project, run_name: str, baseline: str | None = None) -> Finished:
+    """Return the stored report of a run, beside the run ``baseline``."""
     folder = find_run(project.reports, run_name, with_report=True)
     report = stored_report(folder, program=project.command())
-    matrix = None
-    if matrix_file is not None:
-        try:
-            matrix = load_matrix(Path(matrix_file).read_bytes(), file=matrix_file)
-        except OSError as error:
-            raise ConfigError(f"--matrix {matrix_file}: {error.strerror}", "name a matrix.json") from error
     if baseline is not None:
         report = beside(report, read_baseline(project, baseline, like_of(report)))
-    return Finished(report=report, folder=folder, matrix=matrix, project=project.folder)
+    return Finished(report=report, folder=folder, project=project.folder)
 
 
 def shown_run(finished: Finished) -> ShownRun:
@@ -81,8 +70,6 @@ def shown_run(finished: Finished) -> ShownRun:
         report=finished.report,
         places=lambda: declared_at(finished.report, finished.folder, finished.project),
         trace=lambda: read_trace(finished.folder),
-        matrix=finished.matrix,
-        earlier=lambda: earlier_runs(finished.report, finished.folder),
     )
 
 

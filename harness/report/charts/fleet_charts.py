@@ -1,4 +1,4 @@
-"""Charts over all models: intervals beside the limit, and the last runs."""
+"""A chart over all models: the interval of each beside the limit."""
 
 import math
 import statistics
@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from harness.core.measurement import signed_percent
 from harness.core.outcome import Status
-from harness.core.report import RunOutline
 from harness.core.text import counted
-from harness.report.charts.svg import NARROW, Scale, box, drawing, element, hint, line, lines, short, text, ticks
+from harness.report.charts.svg import Scale, drawing, element, hint, line, lines, short, text, ticks
 from harness.report.document import BAD, GOOD, OPEN, QUIET, Figure
 from harness.report.excess import Steady
 from harness.report.text.table import timed_of
@@ -115,39 +114,3 @@ def _label(timed: Sequence[Steady]) -> str:
         f"steady latency of {counted(len(timed), 'model')}, new over old: {counts}; the middle one {middle}, "
         f"from {first.model} {first.ratio.centre} to {last.model} {last.ratio.centre}"
     )
-
-
-def trend_figures(runs: Sequence[RunOutline]) -> Iterator[Figure]:
-    """Yield how the runs of a pair went on, the oldest first; nothing without an earlier one."""
-    if len(runs) > 1:
-        yield Figure(
-            title="The last runs of this pair",
-            svg=trend_chart(runs),
-            note="Above each run the median change of the steady call. The last one is this run.",
-            legend=((BAD, "models that fail"), (OPEN, "undecided"), (QUIET, "others")),
-        )
-
-
-def trend_chart(runs: Sequence[RunOutline]) -> str:
-    """Return a bar per run: models that fail, that are undecided, and the others."""
-    height, base = 190, 150
-    tall = Scale(0, max(1, *(run.red + run.undecided + run.others for run in runs)), 0, base - 26)
-    width = (NARROW - 16) / len(runs)
-    parts = [line(8, base, NARROW - 8, base, "axis")]
-    for number, run in enumerate(runs):
-        x, y = 8 + number * width, float(base)
-        change = percent(run.change) if run.change is not None else ""
-        said = (
-            f"{run.run}: {run.decision.value}, {run.red} fail, {run.undecided} undecided, {run.others} others {change}"
-        )
-        for tone, count in ((BAD, run.red), (OPEN, run.undecided), (QUIET, run.others)):
-            if count:
-                y -= tall(count)
-                bar = box(x + 2, y, max(1.0, min(40, width - 4)), tall(count))
-                parts.append(element("path", hint(said.rstrip()), d=bar, class_=f"dot {tone}"))
-        parts.append(text(change, x + 2, y - 4))
-        if len(runs) < 7 or number in (0, len(runs) - 1):
-            parts.append(text(run.started_at[5:10], x + 2, base + 14))
-    last = runs[-1]
-    label = f"{len(runs)} runs of this pair; the last: {last.red} models fail, {last.undecided} are undecided"
-    return drawing(label, NARROW, height, *parts)

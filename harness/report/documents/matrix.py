@@ -69,7 +69,7 @@ def matrix_document(matrix: Matrix, *, directory: str = "") -> Document:
                     *([Fact("results in", directory, FIRST, "path")] if directory else []),
                 ),
             ),
-            map_part(matrix),
+            Part(title="Versions", id="matrix", blocks=(_map(matrix), Fact("", LEGEND, FIRST))),
             Part(title="Not green everywhere", noun="model", importance=USUAL, blocks=tuple(_troubles(matrix))),
             Part(
                 title="The static check against what happened",
@@ -81,15 +81,14 @@ def matrix_document(matrix: Matrix, *, directory: str = "") -> Document:
     )
 
 
-def map_part(matrix: Matrix) -> Part:
+def _map(matrix: Matrix) -> Table:
     """Return the map: exporters down, loaders across."""
     pairs, loaders = judge_matrix(matrix).pairs, [release.name for release in matrix.releases]
     rows = tuple(
         Row(cells=(exporter, *(_pair(pairs[exporter, loader]) for loader in loaders)), importance=FIRST)
         for exporter in matrix.exporters
     )
-    table = Table(heads=(CORNER, *loaders), rows=rows, noun="release")
-    return Part(title="Versions", id="matrix", blocks=(table, Fact("", LEGEND, FIRST)))
+    return Table(heads=(CORNER, *loaders), rows=rows, noun="release")
 
 
 def _pair(pair: Pair) -> Cell:

@@ -1,14 +1,12 @@
 """A run as a document: the decision, what needs somebody, the models, and what the decision rests on."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.core.outcome import Decision, Status
 from harness.core.plan import INITIALIZATION_LIMIT
 from harness.core.quantities import INITIALIZATION
-from harness.core.releases import Matrix
-from harness.core.report import CellChange, CellTrend, RunOutline, RunReport
+from harness.core.report import CellChange, CellTrend, RunReport
 from harness.core.text import amount, counted, joined
 from harness.core.verdict import Cause, CellVerdict
 from harness.report.document import (
@@ -40,7 +38,6 @@ from harness.report.document import (
 )
 from harness.report.documents.causes import cause_part, causes_section
 from harness.report.documents.fleet import CHANGE_TONES, DECISION_TONES
-from harness.report.documents.matrix import map_part
 from harness.report.documents.migration import run_migration_words
 from harness.report.documents.models import models_part, quantities_part, row_tone
 from harness.report.documents.rules import policy_part, since_part, since_tone, waivers_fact, waivers_part
@@ -56,7 +53,6 @@ from harness.report.documents.run_facts import (
 )
 from harness.report.documents.screen import screen_parts
 from harness.report.excess import ModelExcess, by_excess, steady_calls
-from harness.report.json.report import outline
 from harness.report.text.scenarios import HEADS, initialization_rows, legend
 from harness.report.text.table import (
     BY_FLOOR,
@@ -105,16 +101,12 @@ def run_document(
     report: RunReport,
     *,
     directory: str = "",
-    matrix: Matrix | None = None,
-    earlier: Callable[[], Sequence[RunOutline]] = tuple,
     calibration: str = "",
 ) -> Document:
     """Return the document of a run.
 
     Args:
         directory: where the run lies, as the reader would type it; ``reports/RUN`` if empty.
-        matrix: a version matrix to show beside the run.
-        earlier: returns the runs of the same pair before it, the oldest first; called by who draws the charts.
         calibration: how often this version of the gate errs, as ``nox -s calibrate`` has written it.
     """
     where = run_directory(report, directory)
@@ -139,14 +131,13 @@ def run_document(
         Part(title="Neither green nor red", noun="model", importance=FIRST, blocks=tuple(_others(report, rows))),
         policy_part(report),
         since_part(report),
-        Part(title="All models at once", id="fleet", importance=ALL, blocks=(_fleet_charts(report, models, earlier),)),
+        Part(title="All models at once", id="fleet", importance=ALL, blocks=(_fleet_charts(report, models),)),
         models_part(report, models, red),
         migration_part(report),
         waivers_part(report),
         rollback_part(report, where),
         static_part(report, where),
         _guesses(rows),
-        *([replace(map_part(matrix), importance=ALL)] if matrix is not None else []),
         environments_part(report),
         planted_part(report),
         calibration_part(calibration),
@@ -393,15 +384,11 @@ def _others(report: RunReport, rows: Sequence[TableRow]) -> Iterator[Part]:
         at += 1
 
 
-def _fleet_charts(
-    report: RunReport, models: Sequence[ModelExcess], earlier: Callable[[], Sequence[RunOutline]]
-) -> Charts:
+def _fleet_charts(report: RunReport, models: Sequence[ModelExcess]) -> Charts:
     def draw() -> Iterator[Figure]:
-        from harness.report.charts.fleet_charts import fleet_figures, trend_figures  # noqa: PLC0415  only a page draws
+        from harness.report.charts.fleet_charts import fleet_figures  # noqa: PLC0415  only a page draws
 
         yield from fleet_figures(steady_calls(report, models), len(models))
-        before = earlier()
-        yield from trend_figures([*before, outline(report)] if before else [])
 
     return Charts(draw, kind="fleet")
 

@@ -5,7 +5,6 @@ Numbers that JSON does not have are written as ``harness/store/exact.py`` says.
 
 import json
 import re
-import statistics
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from typing import Any
@@ -14,12 +13,10 @@ import msgspec
 
 from harness.core.comparison import CallComparison, TensorMetrics
 from harness.core.errors import RunDirError
-from harness.core.outcome import Decision, Status
-from harness.core.report import SCHEMA_VERSION, RunOutline, RunReport
+from harness.core.report import SCHEMA_VERSION, RunReport
 from harness.report.json.text import BEYOND_ASCII
 from harness.store.exact import NON_FINITE, plain_of, value_of
 from harness.store.json import JsonError, from_json
-from harness.verdict.counting import UNDECIDED
 
 _AGAIN = "run again, or restore the file from the run that made it"
 
@@ -62,73 +59,6 @@ def load_report(data: bytes, *, file: str) -> RunReport:
     except msgspec.ValidationError as error:
         problem, _, path = str(error).partition(" - at ")
         raise RunDirError(f"{file} is damaged at {path or '`$`'}: {problem}", _AGAIN) from error
-
-
-class _Named(msgspec.Struct):
-    name: str
-
-
-class _Row(msgspec.Struct):
-    status: Status
-
-
-class _Judgement(msgspec.Struct):
-    decision: Decision
-    rows: list[_Row]
-    counts: dict[str, int]
-
-
-class _Ratio(msgspec.Struct):
-    ratio: float | str
-
-
-class _Latency(msgspec.Struct):
-    steady: _Ratio | None = None
-
-
-class _Model(msgspec.Struct):
-    latency: _Latency | None = None
-
-
-class _Outlined(msgspec.Struct):
-    """The few fields of a report that its outline needs: the rest of a large file is skipped."""
-
-    schema_version: int
-    run: str
-    started_at: str
-    old: _Named
-    new: _Named
-    judgement: _Judgement
-    models: list[_Model]
-
-
-def read_outline(data: bytes) -> RunOutline | None:
-    """Return the outline of the report in ``data``, None where it is no report of this version."""
-    try:
-        found = from_json(data, _Outlined)
-    except JsonError:
-        return None
-    return outline(found) if found.schema_version == SCHEMA_VERSION else None
-
-
-def outline(report: RunReport | _Outlined) -> RunOutline:
-    """Return what a trend over runs shows of this one."""
-    rows, counts = report.judgement.rows, report.judgement.counts
-    red = sum(row.status in (Status.FAIL, Status.XPASS) for row in rows)
-    undecided = sum(counts.get(word, 0) for word in (Status.INCONCLUSIVE.value, UNDECIDED))
-    timed = [model.latency.steady.ratio for model in report.models if model.latency and model.latency.steady]
-    changes = [ratio for ratio in timed if isinstance(ratio, float)]
-    return RunOutline(
-        run=report.run,
-        started_at=report.started_at,
-        old=report.old.name,
-        new=report.new.name,
-        decision=report.judgement.decision,
-        red=red,
-        undecided=undecided,
-        others=len(rows) - red - undecided,
-        change=statistics.median(changes) if changes else None,
-    )
 
 
 def _at_calls(plain: dict[str, Any], changed: Callable[[Any], Any]) -> dict[str, Any]:

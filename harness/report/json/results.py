@@ -3,7 +3,7 @@
 ``docs/guide/doctor.md`` and, of golden records, inspections, matrices and fleets, ``docs/formats/`` document it.
 """
 
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -25,7 +25,6 @@ from harness.verdict.matrix import judge_matrix
 from harness.verdict.prediction import confusion_by_direction
 
 SCHEMA_VERSION = 1
-T = TypeVar("T")
 
 
 def dump(found: object) -> str:
@@ -69,30 +68,18 @@ def _amounts_to(found: object) -> dict[str, Any]:
             return {}
 
 
-def load_matrix(data: bytes, *, file: str) -> Matrix:
-    """Return the matrix in ``data``; what it amounted to is judged anew. ``file`` is its name for messages.
-
-    Raises:
-        RunDirError: no JSON, of another version, or not the shape of a matrix.
-    """
-    return _loaded(data, Matrix, file=file, what="matrix", again="make it with: matrix")
-
-
-def _loaded(data: bytes, kind: type[T], *, file: str, what: str, again: str) -> T:
-    try:
-        plain = from_json(data)
-        if not isinstance(plain, dict) or plain.get("schema_version") != SCHEMA_VERSION:
-            raise RunDirError(f"{file} is no {what} of schema version {SCHEMA_VERSION}", again)
-        value: T = converted(plain, kind)
-        return value
-    except (JsonError, msgspec.ValidationError) as error:
-        raise RunDirError(f"{file} is damaged: {error}", again) from error
-
-
 def load_fleet(data: bytes, *, file: str) -> FleetReport:
     """Return the merged answer of a fleet in ``data``. ``file`` is its name for messages.
 
     Raises:
         RunDirError: no JSON, of another version, or not the shape of an answer.
     """
-    return _loaded(data, FleetReport, file=file, what="answer of a fleet", again="name a fleet.json of `fleet report`")
+    again = "name a fleet.json of `fleet report`"
+    try:
+        plain = from_json(data)
+        if not isinstance(plain, dict) or plain.get("schema_version") != SCHEMA_VERSION:
+            raise RunDirError(f"{file} is no answer of a fleet of schema version {SCHEMA_VERSION}", again)
+        answer: FleetReport = converted(plain, FleetReport)
+        return answer
+    except (JsonError, msgspec.ValidationError) as error:
+        raise RunDirError(f"{file} is damaged: {error}", again) from error

@@ -14,7 +14,6 @@ from tests.unit.builders.rendered import render_html
 from harness.report.document import place
 from tests.unit.builders.reports import HOSTILE_NAMES, blocked, hostile, upgrade_ok
 from tests.unit.builders.causes import of_three_causes
-from tests.unit.builders.matrices import mixed
 from tests.unit.builders.pages import fleet, governed, hanging
 
 pytestmark = [pytest.mark.integration, pytest.mark.browser]
@@ -56,7 +55,7 @@ def opened(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
         report: RunReport, *, width: int = 1440, scheme: str = "light", script: bool = True, idle: bool = True
     ) -> Page:
         file = tmp_path / "report.html"
-        file.write_text(render_html(report, matrix=mixed()))
+        file.write_text(render_html(report))
         context = chromium.new_context(
             viewport={"width": width, "height": 900},
             color_scheme="dark" if scheme == "dark" else "light",

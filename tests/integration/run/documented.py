@@ -11,11 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.environments.builder import ROOT_VARIABLE, default_environment_root
-from harness.verdict.matrix import judge_matrix
-from harness.report.json.results import dump
 from tests.docs.running import JUDGED, verb_of
 from tests.integration.gate import PROJECT
-from tests.unit.builders.matrices import mixed
 
 SCRATCH = PROJECT / "tests" / "docs" / "scratch"
 GIVEN = PROJECT / "tests" / "integration" / "artifacts" / "given" / "program.py"
@@ -162,8 +159,6 @@ def make_scratch(folder: Path, old_python: str, new_python: str) -> Scratch:
     includes = next(Path(old_python).parents[1].glob("lib/python*/site-packages/torch/include"))
     entry = {"directory": str(folder), "file": "src/server.cpp", "command": f"g++ -I{includes} -c src/server.cpp"}
     (folder / "build" / "compile_commands.json").write_text(json.dumps([entry]))
-    (folder / "reports" / "matrix").mkdir(parents=True)
-    (folder / "reports" / "matrix" / "matrix.json").write_text(dump(mixed()))
     scratch = Scratch(
         folder,
         {

@@ -1,23 +1,18 @@
 """Results as the command line shows them: each in a format, as text."""
 
-from collections.abc import Sequence
-
 from harness.core.fleet import FleetReport
 from harness.core.golden import Review
 from harness.core.migration import Migration
-from harness.core.releases import Matrix
-from harness.core.report import RunOutline, RunReport
+from harness.core.report import RunReport
 from harness.core.timeline import RunTrace
 from harness.report.formats import FLEET, MIGRATION, REVIEW, RUN, Shown, ShownRun
 
 
-def _run(report: RunReport, matrix: Matrix | None = None, earlier: Sequence[RunOutline] = ()) -> ShownRun:
+def _run(report: RunReport) -> ShownRun:
     return ShownRun(
         report=report,
         places=dict,
         trace=lambda: RunTrace(run=report.run, processes=()),
-        matrix=matrix,
-        earlier=lambda: tuple(earlier),
     )
 
 
@@ -33,11 +28,9 @@ def render_markdown(report: RunReport, *, directory: str = "") -> str:
     return RUN.render("markdown", _run(report), Shown(directory))
 
 
-def render_html(
-    report: RunReport, *, directory: str = "", matrix: Matrix | None = None, earlier: Sequence[RunOutline] = ()
-) -> str:
+def render_html(report: RunReport, *, directory: str = "") -> str:
     """Return a run as ``report.html``."""
-    return RUN.render("html", _run(report, matrix, earlier), Shown(directory))
+    return RUN.render("html", _run(report), Shown(directory))
 
 
 def render_fleet_html(report: FleetReport) -> str:

@@ -51,7 +51,6 @@ from harness.core.report import BaselineReport, CellChange, CellTrend, RunReport
 from harness.core.text import visible
 from harness.core.timeline import HangSample, ProcessTrace, RunTrace
 from harness.core.verdict import Waived
-from harness.verdict.matrix import judge_matrix
 from harness.report.ci.annotations import render_annotations
 from harness.report.ci.comment import render_comment
 from harness.report.ci.ctrf import render_ctrf
@@ -472,6 +471,7 @@ FORMATS: dict[tuple[str, str], Format] = {
     ("doctor", "json"): Format(lambda: dump(checkup()), _json_texts, raw=True),
     ("matrix", "console"): Format(_shown(MATRIX, "console", hostile_matrix), shown=()),
     ("matrix", "json"): Format(lambda: dump(hostile_matrix()), _json_texts, raw=True),
+    ("matrix", "html"): Format(_shown(MATRIX, "html", hostile_matrix), _page),
     ("matrix", "markdown"): Format(_shown(MATRIX, "markdown", hostile_matrix), _markdown),
     ("migrate", "console"): Format(_shown(MIGRATION, "console", hostile_migration), shown=()),
     ("migrate", "html"): Format(_shown(MIGRATION, "html", hostile_migration), _page),

@@ -8,7 +8,7 @@ import pytest
 
 from harness.cli import main
 from harness.apps.upgrade import execute as running, plan as planning
-from harness.apps.report.baseline import KEPT, Like, beside, beside_kept, earlier_runs, keep_baseline, read_baseline
+from harness.apps.report.baseline import KEPT, Like, beside, beside_kept, keep_baseline, read_baseline
 from harness.project import Project
 from harness.core.errors import ConfigError, RunDirError, SelectionError
 from harness.report.json.report import dump_report, load_report
@@ -156,19 +156,6 @@ def test_it_is_kept_in_the_folder_of_the_run(tmp_path: Path) -> None:
         assert beside_kept(replace(now, baseline=None), run_dir.path) == now
         keep_baseline(run_dir, now)
         assert b'"baseline":null' in (run_dir.path / KEPT).read_bytes()  # no chain of all runs that ever were
-
-
-def test_a_trend_has_the_earlier_runs_of_the_same_pair_the_oldest_first(reports: Path) -> None:
-    other = replace(blocked(), new=replace(blocked().new, name="torch 9.9"))
-    for name, report in (("2025-01-10", other), ("2025-01-11", upgrade_ok()), ("2025-01-16", upgrade_ok())):
-        (reports / name).mkdir()
-        (reports / name / "report.json").write_bytes(dump_report(replace(report, run=name, started_at=name)))
-    (reports / "2025-01-12").mkdir()
-    (reports / "2025-01-12" / "report.json").write_bytes(b"{}")
-    found = earlier_runs(blocked(), reports / "2025-01-14")
-    assert [run.started_at for run in found] == sorted(run.started_at for run in found)
-    assert {run.run for run in found} == {"2025-01-11", earlier().run}
-    assert earlier_runs(blocked(), reports / "2025-01-10") == () == earlier_runs(blocked(), reports / "no" / "where")
 
 
 def test_a_fix_that_it_has_verified_is_told_of_the_same_artifact(tmp_path: Path) -> None:

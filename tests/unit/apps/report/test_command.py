@@ -7,12 +7,10 @@ import pytest
 
 from harness.cli import main
 from harness.core.report import RunReport
-from harness.verdict.matrix import judge_matrix
 from harness.report.ci.annotations import render_annotations
 from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit
 from harness.report.ci.openmetrics import render_openmetrics
-from harness.report.json.results import dump
 from harness.report.json.report import dump_report
 from tests.unit.builders.rendered import render_markdown
 from tests.unit.builders.rendered import render_html
@@ -20,7 +18,6 @@ from harness.apps.report.files import stored_report
 from harness.project import own_command
 from harness.store.run_folder import RunDir
 from tests.unit.builders.reports import blocked
-from tests.unit.builders.matrices import mixed
 
 
 @pytest.fixture
@@ -42,13 +39,6 @@ def test_the_page_is_printed_with_the_exit_code_of_the_run(run: Path, capsys: py
     assert capsys.readouterr().out == render_html(told(run), directory=str(run))
 
 
-def test_a_matrix_is_shown_where_its_file_is_named(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = run / "matrix.json"
-    file.write_text(dump(mixed()))
-    assert main(["report", str(run), "--format", "html", "--matrix", str(file)]) == 1
-    assert capsys.readouterr().out == render_html(told(run), directory=str(run), matrix=mixed())
-
-
 def test_the_trace_is_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(run), "--format", "trace"]) == 1
     assert json.loads(capsys.readouterr().out)["otherData"]["run"] == "a-run"
@@ -66,21 +56,6 @@ def test_the_formats_for_ci_are_printed(run: Path, capsys: pytest.CaptureFixture
     }
     assert main(["report", folder, "--format", name]) == 1
     assert capsys.readouterr().out == texts[name]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--matrix", "m.json"], "--format html only"),
-        (["--format", "html", "--matrix", "no-such.json"], "no-such.json: No such file"),
-    ],
-)
-def test_a_wrong_matrix_is_one_line_and_exit_code_2(
-    run: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
-) -> None:
-    assert main(["report", str(run), *arguments]) == 2
-    told = capsys.readouterr().err
-    assert said in told and told.count("\n") == 1
 
 
 def test_an_older_run_that_stands_for_one_without_a_report_is_reported(

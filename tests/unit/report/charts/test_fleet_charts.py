@@ -4,17 +4,9 @@ import re
 from dataclasses import replace
 
 from harness.core.measurement import RatioEstimate
-from harness.core.outcome import Decision, Status
-from harness.core.report import RunOutline
+from harness.core.outcome import Status
 from harness.report.excess import Steady
-from harness.report.charts.fleet_charts import (
-    fleet_figures,
-    interval_chart,
-    tone_of,
-    trend_chart,
-    trend_figures,
-)
-from tests.unit.builders.reports import scenario, scenario_side
+from harness.report.charts.fleet_charts import fleet_figures, interval_chart, tone_of
 
 
 def steady(change: float, status: Status = Status.PASS, name: str = "m") -> Steady:
@@ -57,21 +49,3 @@ def test_a_model_far_beyond_the_axis_is_drawn_at_its_end_and_leaves_the_others_a
 
 def test_what_was_not_measured_has_no_chart() -> None:
     assert list(fleet_figures([], 3)) == [] and len(list(fleet_figures(TIMED, 9))) == 1
-
-
-def test_runs_of_the_pair_stand_side_by_side_with_what_became_of_their_models() -> None:
-    one = RunOutline(
-        run="first",
-        started_at="2026-11-20T10:00:00+00:00",
-        old="torch 2.1.2",
-        new="torch 2.6.0",
-        decision=Decision.BLOCKED,
-        red=3,
-        undecided=2,
-        others=5,
-        change=1.039,
-    )
-    svg = trend_chart([one, replace(one, run="second", red=0, others=8, change=None)])
-    assert dots(svg) == ["bad", "open", "quiet", "open", "quiet"]
-    assert "first: BLOCKED, 3 fail, 2 undecided, 5 others +3.9 %" in svg and "11-20" in svg
-    assert len(list(trend_figures([one, one]))) == 1 and list(trend_figures([one])) == []

@@ -9,13 +9,11 @@ import pytest
 from harness.core.verdict import WaiverState
 from harness.core.outcome import Status
 from harness.core.report import Explained
-from harness.core.verdict import CellVerdict
 from harness.report.document import anchor, place
 from harness.report.text.table import COLUMNS
 from harness.verdict.causes import with_causes
 from tests.unit.builders.causes import of_three_causes
 from tests.unit.builders.html_page import Page, is_within
-from tests.unit.builders.matrices import hostile as hostile_matrix
 from tests.unit.builders.pages import comparison, fleet, governed, hanging, tensor
 from tests.unit.builders.rendered import render_console, render_html
 from tests.unit.builders.reports import HOSTILE_NAMES, blocked, hostile, mitigated, upgrade_ok
@@ -33,7 +31,7 @@ def test_the_page_is_ascii_whatever_it_says() -> None:
 
 
 def test_hostile_names_are_shown_and_stay_text() -> None:
-    page = Page(render_html(hostile(), matrix=hostile_matrix()))
+    page = Page(render_html(hostile()))
     assert "<script>alert(1)</script>" in page.text
     assert r"\x1b[31mred\x1b[0m" in page.text
     assert r"\u202eleft-to-right\u2066" in page.text

@@ -11,9 +11,7 @@ import pytest
 
 from harness.core.report import SCHEMA_VERSION
 from harness.core.errors import RunDirError
-from harness.report.json.report import dump_report, load_report, outline, read_outline, report_schema
-from tests.unit.builders.causes import of_three_causes
-from tests.unit.builders.snapshots import FOLDER
+from harness.report.json.report import dump_report, load_report, report_schema
 from tests.unit.builders.reports import REPORTS, blocked, inconclusive, ratio, upgrade_ok
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "formats" / "report.md"
@@ -129,17 +127,3 @@ def test_every_field_of_the_schema_is_documented(name: str) -> None:
 
 def test_the_document_names_the_schema_version() -> None:
     assert f"Schema version: {SCHEMA_VERSION}" in DOCUMENT.read_text()
-
-
-def test_an_outline_is_read_without_the_rest_of_the_report_and_is_the_same() -> None:
-    report = of_three_causes(6, 3)
-    found = read_outline(dump_report(report))
-    assert found == outline(report) and found is not None
-    assert (found.red, found.undecided, found.others) == (6, 1, 2)
-    assert found.change is not None and 1 < found.change < 1.1
-    assert outline(blocked()).red == 4
-
-
-@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"run": 3}', b"\xff", b"[" * 100_000])
-def test_what_is_no_report_has_no_outline(data: bytes) -> None:
-    assert read_outline(data) is None

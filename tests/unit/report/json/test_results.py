@@ -1,44 +1,17 @@
-"""What other commands than a run write for machines, as accepted, and a matrix read back from its JSON."""
+"""What other commands than a run write for machines, as accepted."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from harness.core.prediction import Inspection
-from harness.core.errors import RunDirError
-from harness.verdict.matrix import judge_matrix
 from harness.report.ci.sarif import render_sarif
-from harness.report.json.results import dump, load_matrix
+from harness.report.json.results import dump
 from tests.unit.builders import searches
 from tests.unit.builders.golden_reviews import REVIEW
-from tests.unit.builders.matrices import mixed
 from tests.unit.builders.readers import valid
 from tests.unit.builders.snapshots import check_snapshot
-
-WRITTEN = dump(mixed())
-
-
-def test_what_was_written_is_read_back() -> None:
-    assert load_matrix(WRITTEN.encode(), file="matrix.json") == mixed()
-
-
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (b"", "is damaged"),
-        (b"\xff", "is damaged"),
-        (b"[" * 100_000, "is damaged"),
-        (b"[1]", "is no matrix of schema version 1"),
-        (json.dumps({**json.loads(WRITTEN), "schema_version": 9}).encode(), "is no matrix of schema version 1"),
-        (json.dumps({**json.loads(WRITTEN), "cells": 3}).encode(), "`$.cells`"),
-    ],
-)
-def test_a_bad_file_is_named(data: bytes, said: str) -> None:
-    with pytest.raises(RunDirError) as caught:
-        load_matrix(data, file="m/matrix.json")
-    assert caught.value.message.startswith("m/matrix.json ") and said in caught.value.message
 
 
 @pytest.mark.parametrize(
