@@ -7,8 +7,6 @@
   const search = document.getElementById("search");
   const shown = document.getElementById("shown");
   const filters = [...document.querySelectorAll(".filters button")];
-  const unread = document.getElementById("unread");
-  const unfilled = new Set(document.querySelectorAll(".model"));
   const stage = document.getElementById("stage");
   let wanted = "";
   let sorted = null;
@@ -94,37 +92,10 @@
     });
   };
 
-  // What stands behind a model waits as plain text, which costs next to nothing; this makes it a part of the page.
-  const fill = (model) => {
-    if (!unfilled.has(model)) return;
-    const text = model.querySelector("noscript");
-    try {
-      text.outerHTML = text.textContent;
-    } catch {
-      unfilled.clear(); // A server may forbid it (require-trusted-types-for): then it forbids all, and the note stays.
-      return;
-    }
-    unfilled.delete(model);
-    unread.remove();
-    equip(model);
-  };
-
-  const reveal = (details) => {
-    fill(details);
-    details.open = true;
-  };
-
-  const found = (id) => {
-    const here = document.getElementById(id);
-    if (here) return here;
-    [...unfilled].filter((model) => model.textContent.includes('id="' + id + '"')).forEach(fill);
-    return document.getElementById(id);
-  };
-
   // An id as it stands in the address, or as the browser has encoded it.
   const named = (id) => {
     try {
-      return found(id) || found(decodeURIComponent(id));
+      return document.getElementById(id) || document.getElementById(decodeURIComponent(id));
     } catch {
       return null;
     }
@@ -134,7 +105,7 @@
     const asked = location.hash.slice(1);
     const target = asked ? named(asked) : null;
     if (target) {
-      for (let item = target.closest("details"); item; item = item.parentElement.closest("details")) reveal(item);
+      for (let item = target.closest("details"); item; item = item.parentElement.closest("details")) item.open = true;
       if (target.closest("details")) target.scrollIntoView();
     } else if (table && asked.includes("=")) {
       const state = new URLSearchParams(asked);
@@ -194,20 +165,6 @@
   };
   equip(document);
 
-  // A model is filled when it is opened, the others while nothing else is to be done: then the browser can find their words.
-  const opening = new MutationObserver((changes) => changes.forEach((change) => fill(change.target)));
-  for (const model of unfilled) opening.observe(model, { attributeFilter: ["open"] });
-  const idle = window.requestIdleCallback || ((work) => setTimeout(() => work({ timeRemaining: () => 8 }), 50));
-  const fillSome = (deadline) => {
-    const end = performance.now() + Math.min(8, deadline.timeRemaining());
-    for (const model of unfilled) {
-      fill(model);
-      if (performance.now() >= end) break;
-    }
-    if (unfilled.size) idle(fillSome);
-  };
-  idle(fillSome);
-
   if (table) {
     tools.hidden = false;
     [...table.tHead.rows[0].cells].forEach(sortable);
@@ -233,9 +190,7 @@
   // A link to what the address names already changes nothing there, and yet should open it again.
   document.addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest('a[href^="#"]') : null;
-    if (!link) return;
-    named(link.hash.slice(1));
-    setTimeout(openTarget);
+    if (link) setTimeout(openTarget);
   });
   openTarget();
 
@@ -246,7 +201,7 @@
     const around = new Set(failed.map((model) => model.closest(".group:not([open])")));
     around.delete(null);
     opened = [...around, ...failed];
-    opened.forEach(reveal);
+    for (const item of opened) item.open = true;
   });
   addEventListener("afterprint", () => {
     for (const item of opened) item.open = false;
