@@ -96,13 +96,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A drawing with its caption; ``legend`` has (class, words) of its colours, ``wide`` ones may be scrolled."""
+    """A drawing with its caption; ``legend`` has (class, words) of its colours."""
 
     title: str
     svg: str
     note: str = ""
     legend: tuple[tuple[str, str], ...] = ()
-    wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from harness.core.measurement import RatioEstimate, signed_percent
 from harness.core.outcome import Status
 from harness.core.plan import INITIALIZATION_LIMIT, LatencyBudget
 from harness.core.quantities import INITIALIZATION, STEADY
-from harness.core.report import ModelReport, RunReport, ScenarioReport
+from harness.core.report import RunReport, ScenarioReport
 from harness.core.text import prose
 from harness.core.verdict import Beyond, CellVerdict
 from harness.report.text.table import TableRow, table_rows
@@ -158,11 +158,6 @@ class Steady:
         return self.ratio.high < 1 / self.limit
 
 
-def steady_limit(report: RunReport, model: ModelReport) -> float:
-    """Return the ratio from which a model's steady call counts as slower."""
-    return limits_of(report, model).get(STEADY, 1 + LatencyBudget().limit)
-
-
 def steady_calls(report: RunReport, models: Sequence[ModelExcess]) -> tuple[Steady, ...]:
     """Return the timed models, the slowest first."""
     found = []
@@ -174,7 +169,7 @@ def steady_calls(report: RunReport, models: Sequence[ModelExcess]) -> tuple[Stea
             Steady(
                 model=item.row.model,
                 ratio=facts.latency.shown,
-                limit=steady_limit(report, facts),
+                limit=limits_of(report, facts).get(STEADY, 1 + LatencyBudget().limit),
                 status=next((cell.status for cell in item.row.cells if cell.scenario == "latency"), None),
             )
         )

@@ -32,7 +32,6 @@ def fleet_figures(timed: Sequence[Steady], models: int) -> Iterator[Figure]:
             title=f"Steady latency, new over old, slowest first: {timed_of(len(timed), models)}",
             svg=interval_chart(timed),
             legend=(*legend, *limit),
-            wide=True,
         )
 
 
@@ -85,7 +84,7 @@ def interval_chart(timed: Sequence[Steady]) -> str:
         parts += [_dot(x, item, up, radius) for x, item in here]
     for limit in sorted({item.limit for item in timed})[:3]:
         parts.append(line(_LEFT, up(math.log(limit)), WIDE - _RIGHT, up(math.log(limit)), "limit"))
-    return drawing(_label(timed), WIDE, height, *parts, class_="timeline")
+    return drawing(_label(timed), WIDE, height, *parts)
 
 
 def _dot(x: float, item: Steady, up: Scale, radius: float) -> str:

@@ -10,9 +10,6 @@ from dataclasses import dataclass
 
 from harness.core.text import visible
 
-NARROW = 340
-"""Width of a chart in its own units: about that of a phone, where its text then has its own size."""
-
 Attribute = str | float
 _ANCHORS = {"start": "", "middle": "m", "end": "e"}  # classes: shorter than the attribute, a thousand times
 
@@ -58,12 +55,12 @@ def box(x: float, y: float, width: float, height: float) -> str:
     return f"M{short(x)} {short(y)}h{short(width)}v{short(height)}h-{short(width)}z"
 
 
-def drawing(label: str, width: float, height: float, *parts: str, class_: str = "chart") -> str:
+def drawing(label: str, width: float, height: float, *parts: str) -> str:
     """Return the whole drawing; ``label`` says what it shows to those who do not see it."""
     return element(
         "svg",
         *parts,
-        class_=class_,
+        class_="timeline",
         role="img",
         aria_label=label,
         viewBox=f"0 0 {short(width)} {short(height)}",

@@ -50,7 +50,7 @@ def timeline_chart(timeline: Timeline, shared_end_ns: int = 0) -> str:
         parts += _phases([span for span in mine if span.finished], across, y)
         parts += _unfinished([span for span in mine if not span.finished], timeline.outcome, across, y)
     label = f"{len(threads)} threads over {seconds(end_ns * 1e-9)}, {timeline.side} release"
-    return drawing(label, WIDTH, base + 22, *parts, class_="timeline")
+    return drawing(label, WIDTH, base + 22, *parts)
 
 
 def _axis(across: Scale, base: float, end_ns: int) -> Iterator[str]:
@@ -126,5 +126,4 @@ def timeline_figure(item: Timeline, end_ns: int) -> Figure:
         svg=timeline_chart(item, end_ns),
         note=f"round {item.round}: {state}{more}",
         legend=tuple(legend),
-        wide=True,
     )

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.core.comparison import OutputComparison, TensorMetrics
 from harness.core.golden import Trust
-from harness.core.measurement import LatencyMeasurement
 from harness.core.outcome import Status
 from harness.core.report import ModelReport, RunReport
 from harness.core.text import counted
@@ -16,9 +15,7 @@ from harness.report.document import (
     OPEN,
     Block,
     Cell,
-    Charts,
     Fact,
-    Figure,
     Part,
     Row,
     Table,
@@ -30,7 +27,7 @@ from harness.report.document import (
     placed,
 )
 from harness.report.documents.causes import cause_tone, tone
-from harness.report.excess import ModelExcess, steady_limit
+from harness.report.excess import ModelExcess
 from harness.report.text.table import TableRow, timed_of
 from harness.report.words.phrases import NOT_MEASURED, beyond_words, scenario_words, shorten, size
 from harness.report.words.quantities import COLUMNS, QuantityRow
@@ -88,8 +85,6 @@ def _model(report: RunReport, item: ModelExcess, red: Mapping[str, RedCell], tru
     blocks: list[Block] = [*facts(_facts(model, trust), details)] if model is not None else []
     blocks += _stages(report, row, red, details)
     if model is not None:
-        if model.latency is not None:
-            blocks.append(_chart(model.latency, steady_limit(report, model), details))
         blocks += _tensors(model.comparisons, details)
         blocks += _quantities(item, details)
     return Part(
@@ -102,15 +97,6 @@ def _model(report: RunReport, item: ModelExcess, red: Mapping[str, RedCell], tru
         importance=DETAIL - ALL + details if any(is_red(cell) for cell in row.cells) else ALL,
         blocks=tuple(blocks),
     )
-
-
-def _chart(latency: LatencyMeasurement, limit: float, details: int) -> Charts:
-    def draw() -> Iterator[Figure]:
-        from harness.report.charts.time_charts import latency_figure  # noqa: PLC0415  only a page draws
-
-        yield latency_figure(latency, limit)
-
-    return Charts(draw, details)
 
 
 def _facts(model: ModelReport, trust: Trust | None) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,6 @@
 """Charts: what is drawn where, and what is left out."""
 
 import math
-import re
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -9,10 +8,9 @@ import pytest
 
 from harness.core.outcome import Outcome
 from harness.report.charts.svg import Scale, element, hint, text, ticks
-from harness.report.charts.time_charts import latency_chart
 from harness.report.charts.timeline_chart import common_end, timeline_chart
-from tests.unit.builders.reports import HOSTILE_NAMES, healthy, latency, ratio, scenario
-from tests.unit.builders.pages import comparison, benchmark, span, tensor, timeline
+from tests.unit.builders.reports import HOSTILE_NAMES
+from tests.unit.builders.pages import span, timeline
 
 
 def drawn(markup: str) -> ElementTree.Element:
@@ -55,30 +53,6 @@ def test_ticks_are_round_few_and_inside(low: float, high: float) -> None:
 
 def test_ticks_of_nothing_are_none() -> None:
     assert not ticks(1.0, 1.0) and not ticks(0.0, math.inf)
-
-
-def test_each_pair_of_processes_has_a_dot_and_the_estimates_a_diamond() -> None:
-    root = drawn(latency_chart(benchmark("ranker"), 1.03))
-    assert len(classes(root, "new")) == 6 and len(classes(root, "control")) == 6
-    assert len(classes(root, "diamond")) == 2 and len(classes(root, "limit")) == 1
-    assert any(re.match(r"\+\d\.\d %, turns .*; old against old", words) for words in titles(root))
-
-
-@pytest.mark.parametrize("steady", [0.02, 0.99, 1.5, 80.0])
-def test_any_ratio_can_be_drawn(steady: float) -> None:
-    drawn(latency_chart(replace(benchmark("ranker", steady), steady=ratio(steady, steady / 3)), 1.03))
-
-
-def test_an_interval_without_end_reaches_the_edge() -> None:
-    one = replace(
-        benchmark("ranker"), steady=replace(ratio(1.02), low=0.0, high=math.inf, pairs=1), same_against_same=None
-    )
-    assert classes(drawn(latency_chart(one, 1.03)), "interval")
-
-
-def test_what_was_not_measured_is_not_drawn() -> None:
-    empty = replace(latency("ranker", ratio(1.0)), samples=(), quantities={})
-    assert latency_chart(empty, 1.03) == ""
 
 
 def test_a_lane_per_thread_and_what_never_ended_is_marked() -> None:
