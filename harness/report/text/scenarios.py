@@ -1,14 +1,14 @@
 """The table of initializations: a row per scenario, then a row per server group."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from harness.core.measurement import RatioEstimate, limit_words
 from harness.core.outcome import Status
 from harness.core.plan import INITIALIZATION_FLOOR_S
 from harness.core.report import RunReport, ScenarioReport, ScenarioSide
-from harness.core.text import counted
+from harness.core.text import counted, first_few
 from harness.report.document import BAD, DETAIL, FIRST, GOOD, OPEN, QUIET, Cell, placed
 from harness.report.words.phrases import (
     NOT_MEASURED,
@@ -239,65 +239,34 @@ def _columns_words(scenarios: Sequence[ScenarioReport]) -> str:
 
 
 def rounds_words(scenarios: Sequence[ScenarioReport]) -> tuple[str, ...]:
-    """Return what the rounds bound: a line for groups that failed alike, and one for all that did not."""
+    """Return what the rounds bound, a line for all server groups of which they say the same."""
     several = len({item.group for item in scenarios}) > 1
     failing = {item.scenario for item in scenarios if item.new.failed}
-    failed: dict[str, list[str]] = {}
-    passed: dict[tuple[int, float], dict[str, None]] = {}
+    lines: dict[str, dict[str, None]] = {}
     for item in scenarios:
-        place = scenario_words(item.scenario)
-        if item.new.failed or not item.new.rounds:
-            words = hang_bound_words(item.new.rounds, item.new.failed, item.hang_bound)
-            failed.setdefault(words, []).append(f"{place} of {item.group}" if several else place)
-        else:
-            place += " of other groups" if item.scenario in failing else ""
-            passed.setdefault((item.new.rounds, item.hang_bound), {})[place] = None
-    lines = [f"{_listed(places)}: {words}" for words, places in failed.items()]
-    if len(passed) > 1:
-        lines.append(f"{'elsewhere ' if lines else ''}{_several_bounds(passed, each=several)}")
-    for (rounds, bound), places in passed.items() if len(passed) == 1 else ():
-        who = f"{_listed(places)}: " if lines else ""
-        lines.append(f"{who}{hang_bound_words(rounds, 0, bound, each=several)}")
-    return tuple(lines)
+        own = item.new.failed or not item.new.rounds
+        beside = " of other groups" if item.scenario in failing else ""
+        group = f" of {item.group}" if own and several else "" if own else beside
+        words = hang_bound_words(item.new.rounds, item.new.failed, item.hang_bound)
+        lines.setdefault(words, {})[f"{scenario_words(item.scenario)}{group}"] = None
+    if len(lines) == 1 and not failing:
+        return tuple(lines)
+    return tuple(f"{first_few([*places], _NAMES_LISTED)}: {words}" for words, places in lines.items())
 
 
-def _several_bounds(passed: Mapping[tuple[int, float], Collection[str]], *, each: bool) -> str:
-    """Return one sentence for scenarios with unequal numbers of rounds, none of which failed."""
-    if min(bound for _, bound in passed) > _FEW:
-        after = " or ".join(f"{rounds} ({_listed(places)})" for (rounds, _), places in passed.items())
-        return f"none failed in so many rounds{' per group' if each else ''}: {after}; {TOO_FEW}"
-    most = max(passed.values(), key=len)
-    said: list[str] = []
-    for (rounds, bound), places in passed.items():
-        names = _listed(places) if places is not most or len(places) <= _NAMES_LISTED else "all others"
-        if said:
-            said.append(f"{_rate(bound).removesuffix(' of')} after {rounds} ({names})")
-        else:
-            after = f"{counted(rounds, 'round')}{' per group' if each else ''}"
-            said.append(f"{_rate(bound)} starts after {after} ({names})")
-    return f"none failed: a failure is excluded (95 %) in more than {', '.join(said)}"
-
-
-def _listed(names: Collection[str]) -> str:
-    """Return all names, or the first and how many more there are."""
-    shown = list(names) if len(names) <= _NAMES_LISTED + 1 else [*names][:_NAMES_LISTED]
-    rest = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {rest} more" if rest else "")
-
-
-def hang_bound_words(rounds: int, failed: int, bound: float, *, each: bool = False) -> str:
+def hang_bound_words(rounds: int, failed: int, bound: float) -> str:
     """Return what the rounds of one server group say about how often it fails.
 
     ``"9 rounds, none failed: a failure in more than 29 % of starts is excluded (95 %)"``. Percentages are rounded up:
     nothing is called excluded that the rounds do not exclude. Few rounds exclude so little that they say what more
-    would. ``each`` says that every server group had so many.
+    would.
     """
     if not rounds:
         return "no round ended, so nothing is known"
     if failed:
         said = f"{failed} of {counted(rounds, 'round')} failed"
         return said if bound >= 1 else f"{said}: up to {_rate(bound)} starts may fail (95 %)"
-    said = f"{'started once' if rounds == 1 else counted(rounds, 'round')}{' per group' if each else ''}, none failed"
+    said = f"{'started once' if rounds == 1 else counted(rounds, 'round')}, none failed"
     if bound > _FEW:
         return f"{said}: {TOO_FEW}"
     return f"{said}: a failure in more than {_rate(bound)} starts is excluded (95 %)"

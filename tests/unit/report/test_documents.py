@@ -24,7 +24,6 @@ COMMANDS = re.compile(
     r"-m harness |nox -s |^ *(?:evidence|artifact|patched|archive|found|reports|results in|issue) +\S"
 )
 ON_PAPER = ("run_since", "run_nothing_tested", "matrix", "migration", "fleet", "golden")
-VERBOSE = ("run_since",)
 Made = Callable[[], Document]
 
 
@@ -42,11 +41,6 @@ def test_on_a_terminal_it_is_the_accepted_one(name: str) -> None:
 @pytest.mark.parametrize("name", ON_PAPER)
 def test_on_paper_it_is_the_accepted_one(name: str) -> None:
     check_snapshot(f"documents/{name}.md", render_markdown(PLAIN[name]()))
-
-
-@pytest.mark.parametrize("name", VERBOSE)
-def test_with_all_that_a_terminal_can_say_it_is_the_accepted_one(name: str) -> None:
-    check_snapshot(f"documents/{name}.verbose.txt", render_terminal(PLAIN[name](), width=120, verbose=True))
 
 
 @pytest.mark.parametrize("name", ["run_since", "fleet"])

@@ -222,39 +222,6 @@ def test_the_template_engine_waits_until_a_page_is_wanted() -> None:
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_has_the_contrast_that_wcag_aa_asks_for(scheme: str) -> None:
-    style = re.search(r"<style>(.*?)</style>", render_html(upgrade_ok()), re.DOTALL)
-    assert style is not None
-    roots = re.findall(r":root \{(.*?)\}", style[1], re.DOTALL)
-    colours = dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})", roots[0]))
-    if scheme == "dark":
-        colours |= dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})", roots[1]))
-    for text, grounds in {
-        "ink": ("back", "face", "sunk", "bad-face", "open-face", "good-face"),
-        "soft": ("back", "face", "sunk", "bad-face", "open-face", "good-face"),
-        "link": ("back", "face", "sunk"),
-        "bad": ("face", "bad-face"),
-        "open": ("face", "open-face"),
-        "quiet": ("face", "quiet-face"),
-        "good": ("face", "good-face"),
-    }.items():
-        for ground in grounds:
-            assert _contrast(colours[text], colours[ground]) >= 4.5, (scheme, text, ground)
-
-
-def _contrast(one: str, other: str) -> float:
-    """Return the contrast of two colours by WCAG 2.2: (L1 + 0.05) / (L2 + 0.05)."""
-
-    def luminance(colour: str) -> float:
-        parts = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    high, low = sorted((luminance(one), luminance(other)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
-
-
 def first_screen(page: str) -> str:
     """Return what stands above the sections, as text."""
     return Page(page[page.index("<header") : page.index("<nav")]).text

@@ -9,7 +9,6 @@ from harness.core.prediction import Inspection
 from harness.report.ci.sarif import render_sarif
 from harness.report.json.results import dump
 from tests.unit.builders import searches
-from tests.unit.builders.golden_reviews import REVIEW
 from tests.unit.builders.readers import valid
 from tests.unit.builders.snapshots import check_snapshot
 
@@ -18,8 +17,6 @@ from tests.unit.builders.snapshots import check_snapshot
     ("name", "text"),
     [
         ("checkup_sick.json", lambda: dump(searches.checkup(sick=True))),
-        ("golden_diff.json", lambda: dump(REVIEW)),
-        ("inspect_facts.json", lambda: dump(searches.ALONE)),
         ("inspect_facts.sarif", lambda: render_sarif(searches.ALONE)),
         ("inspect_pair.json", lambda: dump(searches.PAIR)),
         ("inspect_pair.sarif", lambda: render_sarif(searches.PAIR)),

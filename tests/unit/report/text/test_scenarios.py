@@ -6,7 +6,7 @@ import pytest
 
 from harness.report.text.scenarios import TOO_FEW, hang_bound_words, legend, rounds_words
 from harness.checks.startup.rates import upper_bound
-from tests.unit.builders.reports import blocked, golden, mitigated, scenario, upgrade_ok
+from tests.unit.builders.reports import blocked, golden, upgrade_ok
 
 
 @pytest.mark.parametrize(
@@ -32,55 +32,21 @@ def test_nothing_is_called_excluded_that_the_rounds_do_not_exclude(rounds: int) 
     assert said >= upper_bound(0, rounds) - 1e-12
 
 
-def test_scenarios_with_unequal_rounds_share_a_sentence() -> None:
-    assert rounds_words(upgrade_ok().scenarios) == (
-        "none failed: a failure is excluded (95 %) in more than 64 % of starts after 3 rounds per group "
-        "(concurrent init), 29 % after 9 (load while serving)",
-    )
-
-
-def test_what_is_rare_is_reported_as_one_in_many() -> None:
-    one, other = (
-        scenario("concurrent", "vision", 2, rounds=59, bound=upper_bound(0, 59)),
-        scenario("shared", "vision", 2),
-    )
-    assert rounds_words((one, other)) == (
-        "none failed: a failure is excluded (95 %) in more than 1 in 20 starts after 59 rounds (concurrent init), "
-        "64 % after 3 (shared module)",
-    )
-
-
-def test_one_sentence_for_all_names_no_scenario() -> None:
-    assert rounds_words(golden().scenarios) == (f"started once per group, none failed: {TOO_FEW}",)
+def test_groups_of_which_the_rounds_say_the_same_share_a_line_and_all_of_them_need_no_name() -> None:
+    more, few = rounds_words(upgrade_ok().scenarios)
+    assert more == "concurrent init: 3 rounds, none failed: a failure in more than 64 % of starts is excluded (95 %)"
+    assert few.startswith("load while serving: 9 rounds, none failed: a failure in more than 29 % of")
+    assert rounds_words(golden().scenarios) == (f"started once, none failed: {TOO_FEW}",)
 
 
 def test_a_group_that_failed_is_distinguished_from_the_others() -> None:
-    failing, others = rounds_words(blocked().scenarios)
+    failing, others, cycles = rounds_words(blocked().scenarios)
     assert failing == "concurrent init of ranking: 2 of 3 rounds failed: up to 99 % of starts may fail (95 %)"
-    assert others.startswith("elsewhere none failed: ")
-    assert "after 3 rounds per group (concurrent init of other groups), 40 % after 6 (init and teardown)" in others
-
-
-def test_groups_that_failed_alike_share_a_line_that_stays_short() -> None:
-    failing = [replace(blocked().scenarios[0], group=f"group_{index}") for index in range(9)]
-    (line,) = rounds_words(failing)
-    assert line == (
+    assert others.startswith("concurrent init of other groups") and cycles.startswith("init and teardown: 6 rounds, ")
+    (line,) = rounds_words([replace(blocked().scenarios[0], group=f"group_{index}") for index in range(9)])
+    assert line.startswith(
         "concurrent init of group_0, concurrent init of group_1, concurrent init of group_2 and 6 more: "
-        "2 of 3 rounds failed: up to 99 % of starts may fail (95 %)"
     )
-
-
-def test_the_only_group_that_passed_is_named_beside_one_that_failed() -> None:
-    failing, other = rounds_words(mitigated().scenarios)
-    assert failing.startswith("concurrent init of ranking: ")
-    assert other.startswith("concurrent init of other groups: 3 rounds per group, none failed: ")
-
-
-def test_many_scenarios_are_not_listed() -> None:
-    names = ("sequential", "concurrent", "shared", "same_file")
-    few = scenario("reinit", "vision", 2, rounds=6, bound=0.4)
-    (line,) = rounds_words((*[scenario(name, "vision", 2) for name in names], few))
-    assert line.endswith("64 % of starts after 3 rounds (all others), 40 % after 6 (init and teardown)")
 
 
 def test_the_legend_says_who_initialized_and_what_columns_mean() -> None:
