@@ -28,8 +28,6 @@ class Status:
     started_ns: int
     parent: int
     flags: int
-    minor_faults: int
-    major_faults: int
     processor: int
     stack_begin: int
 
@@ -55,8 +53,6 @@ def status_in(text: bytes | None) -> Status | None:
         started_ns=int(fields[19]) * TICK_NS,
         parent=int(fields[1]),
         flags=int(fields[6]),
-        minor_faults=int(fields[7]),
-        major_faults=int(fields[9]),
         processor=int(fields[36]) if len(fields) > 36 else -1,
         stack_begin=int(fields[25]) if len(fields) > 25 else 0,
     )

@@ -327,11 +327,11 @@ def runs_of(blocks: Sequence[Block]) -> Iterator[tuple[Block, ...]]:
         yield tuple(together)
 
 
-def anchor(name: str, kind: str = "model") -> str:
+def anchor(name: str) -> str:
     """Return the id of a model's part: readable, safe in a URL, unique, and the same in every run."""
     readable = re.sub(r"[^A-Za-z0-9]+", "-", name)[:40].strip("-").lower()
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{kind}-{readable}-{digest}" if readable else f"{kind}-{digest}"
+    return f"model-{readable}-{digest}" if readable else f"model-{digest}"
 
 
 def place(cell: str) -> str:

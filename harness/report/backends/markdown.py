@@ -84,14 +84,11 @@ def table_line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def render_markdown(
-    document: Document, *, limit: int = LIMIT_BYTES, level: int = ALL - 1, depth: int = 1, live: bool = True
-) -> str:
+def render_markdown(document: Document, *, limit: int = LIMIT_BYTES, depth: int = 1, live: bool = True) -> str:
     """Return the document as markdown, ending with a newline.
 
     Args:
         limit: bytes; what is over it is left out, the least important first.
-        level: what is less important is not for this format.
         depth: of its first heading.
         live: whether addresses and names of people may be links; a comment must not notify anybody.
     """
@@ -101,7 +98,7 @@ def render_markdown(
         about = bytes_of(less, TEXT_LIMIT, 10)
         return about if about > 2 * limit else len(lay_out(less).encode())
 
-    return lay_out(fitted(document, level, size, limit))
+    return lay_out(fitted(document, ALL - 1, size, limit))
 
 
 def _text(document: Document, depth: int, say: Escape) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.core.outcome import Status
 from harness.core.report import BaselineReport, CellTrend, RunReport
+from harness.core.text import first_few
 from harness.core.verdict import Cause
 from harness.report.backends.markdown import render_markdown
 from harness.report.document import Cell, Document, Fact, Part, Row, Table, Verdict, place
@@ -122,5 +123,4 @@ def _models(report: RunReport, cause: Cause) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(shorten(name, 90) for name in names[:NAMED]) + more
+    return first_few([shorten(name, 90) for name in names], NAMED)

@@ -16,7 +16,7 @@ from harness.core.linking import LinkCheck
 from harness.core.outcome import Decision, Status
 from harness.core.prediction import InspectedFile, Inspection, StaticFinding, StaticVerdict, Weight
 from harness.core.report import RunReport
-from harness.core.text import counted, prose, visible
+from harness.core.text import counted, first_few, prose, visible
 from harness.core.verdict import Cause
 from harness.report.ci.checks import declared, file_and_line
 from harness.report.json.text import json_text
@@ -44,8 +44,7 @@ def render_sarif(inspection: Inspection, *, most_results: int = MOST_RESULTS) ->
     """
     found = [result for file in inspection.files for result in _results(file)]
     worst = sorted(found, key=lambda result: result["level"] != "error") if len(found) > most_results else found
-    results, left_out = worst[:most_results], len(worst[most_results:])
-    return _log(results, [_notified(left_out)] if left_out else [])
+    return _log(worst, most_results=most_results)
 
 
 def render_run_sarif(report: RunReport, *, places: Mapping[str, str] | None = None) -> str:
@@ -58,18 +57,13 @@ def render_run_sarif(report: RunReport, *, places: Mapping[str, str] | None = No
             has them, where these are relative.
     """
     known = declared(report) if places is None else places
-    causes = report.causes
-    rest = len(causes) - MOST_RESULTS
     missed = any(not defect.caught for defect in report.judgement.planted_defects)
-    decision = [_of_decision(report)] if report.judgement.exit_code and (missed or not causes) else []
-    return _log(
-        [*decision, *(_of_cause(report, cause, known) for cause in causes[:MOST_RESULTS])],
-        [_notified(rest)] if rest > 0 else [],
-        exit_code=report.judgement.exit_code,
-    )
+    decision = [_of_decision(report)] if report.judgement.exit_code and (missed or not report.causes) else []
+    results = [*decision, *(_of_cause(report, cause, known) for cause in report.causes)]
+    return _log(results, exit_code=report.judgement.exit_code)
 
 
-def render_link_sarif(check: LinkCheck, *, most_results: int = MOST_RESULTS) -> str:
+def render_link_sarif(check: LinkCheck) -> str:
     """Return the log of a check of binaries, ending with a newline: a result for each symbol that one misses."""
     results = [
         _in_file(
@@ -94,11 +88,10 @@ def render_link_sarif(check: LinkCheck, *, most_results: int = MOST_RESULTS) -> 
         for binary in check.binaries
         for text in binary.unresolved
     ]
-    left_out = len(results[most_results:])
-    return _log(results[:most_results], [_notified(left_out)] if left_out else [])
+    return _log(results)
 
 
-def render_compile_sarif(check: CompileCheck, *, most_results: int = MOST_RESULTS) -> str:
+def render_compile_sarif(check: CompileCheck) -> str:
     """Return the log of a check of sources, ending with a newline: a result for each place that breaks."""
     results = [
         {
@@ -110,8 +103,7 @@ def render_compile_sarif(check: CompileCheck, *, most_results: int = MOST_RESULT
         for broken in check.broken
         for error in broken.errors
     ]
-    left_out = len(results[most_results:])
-    return _log(results[:most_results], [_notified(left_out)] if left_out else [])
+    return _log(results)
 
 
 def _compiler_words(broken: BrokenApi, error: CompilerError) -> str:
@@ -140,8 +132,8 @@ def _of_decision(report: RunReport) -> dict[str, object]:
 
 
 def _of_cause(report: RunReport, cause: Cause, places: Mapping[str, str]) -> dict[str, object]:
-    named = ", ".join(cause.models[:NAMED]) + (f" and {len(cause.models) - NAMED} more" if cause.models[NAMED:] else "")
-    said = [f"{prose(cause.title)}: {counted(len(cause.models), 'model')}: {prose(named)}"]
+    named = prose(first_few(cause.models, NAMED))
+    said = [f"{prose(cause.title)}: {counted(len(cause.models), 'model')}: {named}"]
     owners = owners_of(report, cause)
     said += [f"owner: {prose(', '.join(owners))}"] if owners else []
     said += [f"{prose(label)}: {prose(text)}" for label, text in cause.evidence]
@@ -169,22 +161,18 @@ def _declared(place: str) -> dict[str, object]:
 
 
 def _log(
-    results: Sequence[Mapping[str, object]],
-    invocations: Sequence[Mapping[str, object]],
-    *,
-    exit_code: int | None = None,
+    found: Sequence[Mapping[str, object]], *, most_results: int = MOST_RESULTS, exit_code: int | None = None
 ) -> str:
+    results, left_out = found[:most_results], len(found[most_results:])
     driver = {
         "name": "torchscript-gate",
         "version": __version__,
         "rules": [_rule(rule) for rule in sorted({str(result["ruleId"]) for result in results})],
     }
     run: dict[str, object] = {"tool": {"driver": driver}, "results": results}
-    if exit_code is not None and not invocations:
-        invocations = [{"executionSuccessful": True}]
-    if invocations:
+    if left_out or exit_code is not None:
         code = {"exitCode": exit_code} if exit_code is not None else {}
-        run["invocations"] = [{**invocation, **code} for invocation in invocations]
+        run["invocations"] = [{"executionSuccessful": True, **(_notified(left_out) if left_out else {}), **code}]
     return json_text({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
@@ -203,7 +191,7 @@ def _results(file: InspectedFile) -> Iterator[dict[str, object]]:
 def _notified(left_out: int) -> dict[str, object]:
     text = f"{left_out} more results are left out here, the least of them; --format json has all"
     notification = {"level": "warning", "message": {"text": text}}
-    return {"executionSuccessful": True, "toolExecutionNotifications": [notification]}
+    return {"toolExecutionNotifications": [notification]}
 
 
 def _rule(rule: str) -> dict[str, object]:

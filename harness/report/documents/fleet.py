@@ -275,9 +275,9 @@ def _artifacts(report: FleetReport) -> Part:
     return Part(title="Artifacts", id="artifacts", blocks=(table,), importance=ALL, kind="upgrade")
 
 
-def owners_words(owners: Mapping[str, int], most: int = OWNERS_NAMED) -> str:
+def owners_words(owners: Mapping[str, int]) -> str:
     """Return whose artifacts these are and how many: ``"ads 5, search 2 and 3 more"``."""
-    return first_few([f"{owner} {count}" for owner, count in owners.items()], most)
+    return first_few([f"{owner} {count}" for owner, count in owners.items()], OWNERS_NAMED)
 
 
 def _wave_words(wave: Wave) -> str:
@@ -350,12 +350,12 @@ def row_words(row: FleetRow) -> str:
     return joined(row.reason, f"its requests are guesses: {row.guessed}" if row.guessed else "")
 
 
-def unjudged_words(unjudged: Sequence[Unjudged], most: int = REASONS_NAMED) -> str:
+def unjudged_words(unjudged: Sequence[Unjudged]) -> str:
     """Return how much of a store no verdict speaks of, and why, most first; empty where nothing is so."""
     if not unjudged:
         return ""
     reasons = [f"{count} {reason}" for reason, count in Counter(item.reason for item in unjudged).most_common()]
-    return f"not judged: {counted(len(unjudged), 'other file')} ({first_few(reasons, most, '; ')})"
+    return f"not judged: {counted(len(unjudged), 'other file')} ({first_few(reasons, REASONS_NAMED, '; ')})"
 
 
 def plan_document(plan: FleetPlan, times: Sequence[tuple[int, float]], *, command: str) -> Document:

@@ -15,17 +15,12 @@ NO_NUMBERS = frozenset({"structure", "dtype"})
 
 
 def error_lines(
-    findings: Sequence[Finding], comparisons: Sequence[OutputComparison], scenario: str, *, levels: str = BLOCKS
+    findings: Sequence[Finding], comparisons: Sequence[OutputComparison], scenario: str
 ) -> tuple[tuple[str, str], ...]:
-    """Return a labelled histogram for each finding about numbers whose tensor has one.
-
-    Args:
-        comparisons: of the model; those of ``scenario`` count.
-        levels: eight characters, from nearly empty to full.
-    """
+    """Return a labelled histogram for each finding about numbers whose tensor has one in ``scenario``."""
     found = list(_tensors(findings, comparisons, scenario))
     several = len(found) > 1
-    return tuple(("errors", f"{f'{tensor.path}: ' if several else ''}{sparkline(tensor, levels)}") for tensor in found)
+    return tuple(("errors", f"{f'{tensor.path}: ' if several else ''}{sparkline(tensor)}") for tensor in found)
 
 
 def _tensors(
@@ -48,7 +43,7 @@ def _tensors(
             yield tensor
 
 
-def sparkline(tensor: TensorMetrics, levels: str = BLOCKS) -> str:
+def sparkline(tensor: TensorMetrics) -> str:
     """Return ``"1e-8 ▂▄█▁ 1e-4 of the largest value, tolerance 1e-5; 12 of 4096 equal"``.
 
     The numbers are the lower edge of the first decade with an error and the upper edge of the last; ``up`` is "and
@@ -58,16 +53,16 @@ def sparkline(tensor: TensorMetrics, levels: str = BLOCKS) -> str:
     filled = [index for index, count in enumerate(decades) if count]
     first, last = filled[0], filled[-1]
     most = max(decades)
-    drawn = "".join(_level(count, most, levels) for count in decades[first : last + 1])
+    drawn = "".join(_level(count, most) for count in decades[first : last + 1])
     upper = edge_words(last + 1) if last + 1 < len(ERROR_EDGES) else "up"
     beside = "".join(f", {words}" for words in (tolerance_words(tensor),) if words)
     rest = f"; {equal} of {sum(tensor.error_histogram)} equal"
     return f"{edge_words(first)} {drawn} {upper} of the largest value{beside}{rest}"
 
 
-def _level(count: int, most: int, levels: str) -> str:
+def _level(count: int, most: int) -> str:
     """Return the character of a decade; whatever is not empty shows."""
-    return levels[-(-count * len(levels) // most) - 1] if count else EMPTY
+    return BLOCKS[-(-count * len(BLOCKS) // most) - 1] if count else EMPTY
 
 
 def edge_words(index: int) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from harness.core.comparison import CallComparison, OutputComparison, TensorMetrics
 from harness.core.verdict import Finding
-from harness.report.text.sparkline import ASCII, BLOCKS, error_lines, sparkline
+from harness.report.text.sparkline import error_lines, sparkline
 from harness.report.words.red_cells import red_cells
 from tests.unit.builders.rendered import render_console
 from tests.unit.builders.reports import blocked
@@ -50,11 +50,6 @@ def finding(kind: str = "values", path: str = "output", more: str = "", **detail
 )
 def test_every_decade_with_an_error_shows(counts: dict[str, int], text: str) -> None:
     assert sparkline(tensor("output", **counts)) == text
-
-
-def test_a_terminal_gets_ascii() -> None:
-    assert sparkline(tensor(b3=1, b4=8), ASCII).isascii()
-    assert len(ASCII) == len(BLOCKS)
 
 
 def test_a_golden_of_zeros_has_no_tolerance() -> None:
