@@ -6,6 +6,7 @@ name. Whatever fails in one is also tried in the old release: what hangs there t
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
@@ -288,10 +289,6 @@ def _same_file(models: Sequence[str], threads: int) -> Script:
     )
 
 
-def _while_serving(models: Sequence[str], threads: int) -> Script:
-    return _under_traffic(models, threads)
-
-
 def _python_server(models: Sequence[str], threads: int) -> Script:
     return _under_traffic(models, threads, loads=LEAST_LOADS, drops=True)
 
@@ -376,14 +373,6 @@ def _in_cycles(
 def _new_threads(models: int) -> int:
     """Return how many new threads each cycle has: in all, every model answers in one of them at least."""
     return max(NEW_THREADS, -(-models // CYCLES))
-
-
-def _thread_per_request(models: Sequence[str], threads: int) -> Script:
-    return _with_new_threads(models, threads, "ends")
-
-
-def _thread_per_connection(models: Sequence[str], threads: int) -> Script:
-    return _with_new_threads(models, threads, "stays")
 
 
 def _with_new_threads(models: Sequence[str], threads: int, then: str) -> Script:
@@ -525,7 +514,7 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
             name="while_serving",
             words="load while serving",
             about="all models are loaded and warmed up once while others answer requests",
-            write=_while_serving,
+            write=_under_traffic,
         ),
         Scenario(
             name="rolling",
@@ -540,7 +529,7 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
             name="thread_per_request",
             words="thread per request",
             about=f"each request is answered in a new thread, which ends then, {CYCLES} times {NEW_THREADS} of them",
-            write=_thread_per_request,
+            write=partial(_with_new_threads, then="ends"),
             on_request=True,
             growth_per=NEW_THREAD,
             per_cycle=_new_threads,
@@ -549,7 +538,7 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
             name="thread_per_connection",
             words="connection threads",
             about="as thread_per_request, and every new thread lives on, idle",
-            write=_thread_per_connection,
+            write=partial(_with_new_threads, then="stays"),
             on_request=True,
             growth_per=NEW_THREAD,
             per_cycle=_new_threads,
