@@ -193,6 +193,11 @@ RUN: Formats[ShownRun] = Formats(
     Format(
         "junit", lambda run, shown: _of("ci.junit").render_junit(run.report, directory=shown.directory), "junit.xml"
     ),
+    Format(
+        "ctrf",
+        lambda run, shown: _of("ci.ctrf").render_ctrf(run.report, directory=shown.directory, places=run.places()),
+        "ctrf.json",
+    ),
     Format("openmetrics", lambda run, _: _of("ci.openmetrics").render_openmetrics(run.report), "metrics.prom"),
     Format("trace", lambda run, _: _of("trace").render_trace(run.trace()), "trace.json"),
     Format(

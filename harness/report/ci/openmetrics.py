@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
 
-def _seconds_since_epoch(text: str) -> float | None:
+def seconds_since_epoch(text: str) -> float | None:
     """Return a moment or the begin of a day, in UTC where it has no zone; None where it is neither."""
     try:
         moment = dt.datetime.fromisoformat(text)
@@ -95,7 +95,7 @@ def _of_run(report: RunReport) -> Iterator[Family]:
     yield Family("exit_code", "Exit code of the run; 0 is the only green one.", [({}, judgement.exit_code)])
     decisions = [({"decision": item.value}, float(item is judgement.decision)) for item in Decision]
     yield Family("decision", "1 for the decision of the run.", decisions)
-    started = _seconds_since_epoch(report.started_at)
+    started = seconds_since_epoch(report.started_at)
     begun: list[Sample] = [({}, started)] if started is not None else []
     yield Family("started_timestamp_seconds", "When the run began, since the epoch.", begun, "seconds")
     yield Family("wall_seconds", "How long the run took.", [({}, report.wall_s)], "seconds")

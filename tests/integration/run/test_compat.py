@@ -90,6 +90,8 @@ def test_reports_are_written_and_render_again_from_json(healthy: Run) -> None:
 
 
 def test_what_ci_reads_of_a_real_run_is_valid_and_green(healthy: Run) -> None:
+    results = valid((healthy.folder / "ctrf.json").read_text(), "ctrf-0.0.json")["results"]
+    assert {test["status"] for test in results["tests"]} == {"passed"}
     families = {family.name: family for family in openmetrics((healthy.folder / "metrics.prom").read_text())}
     assert [sample.value for sample in families["torchscript_gate_exit_code"].samples] == [0]
     assert len(families["torchscript_gate_model_status"].samples) == len(healthy.report.models)

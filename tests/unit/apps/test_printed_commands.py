@@ -93,7 +93,7 @@ def test_every_command_of_every_format_runs_from_any_folder(
         checked |= printed
         seen |= {form} if printed else set()
     if name == "blocked":
-        assert seen >= {"console", "markdown", "html", "junit", "csv", "json", "github"}
+        assert seen >= {"console", "markdown", "html", "junit", "ctrf", "csv", "json", "github"}
 
 
 def _command_facts(blocks: Iterable[Block]) -> Iterator[Fact]:

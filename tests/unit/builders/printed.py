@@ -16,7 +16,7 @@ from harness.cli.parser import parser
 
 def texts(form: str, text: str) -> Iterator[str]:
     """Yield the texts that a reader of a format sees."""
-    if form in ("json", "trace", "sarif"):
+    if form in ("json", "ctrf", "trace", "sarif"):
         yield from _strings(json.loads(text))
     elif form == "csv":
         yield from (cell for line in csv.reader(io.StringIO(text)) for cell in line)

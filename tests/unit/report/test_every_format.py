@@ -53,6 +53,7 @@ from harness.core.timeline import HangSample, ProcessTrace, RunTrace
 from harness.core.verdict import Waived
 from harness.report.ci.annotations import render_annotations
 from harness.report.ci.comment import render_comment
+from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit
 from harness.report.ci.openmetrics import render_openmetrics
 from harness.report.ci.sarif import render_compile_sarif, render_link_sarif, render_run_sarif, render_sarif
@@ -379,6 +380,11 @@ def _metrics(text: str) -> str:
     return "\n".join(value for family in openmetrics(text) for one in family.samples for value in one.labels.values())
 
 
+def _ctrf(text: str) -> str:
+    valid(text, "ctrf-0.0.json")
+    return _json_texts(text)
+
+
 def _sarif(text: str) -> str:
     valid(text, "sarif-2.1.0-rtm.5.json")
     return _json_texts(text).replace("{{", "{").replace("}}", "}")
@@ -432,6 +438,7 @@ FORMATS: dict[tuple[str, str], Format] = {
     ("report", "csv"): Format(lambda: render_csv(report()), _csv),
     ("report", "sarif"): Format(lambda: render_run_sarif(report()), _sarif),
     ("report", "console"): Format(lambda: render_console(report()), shown=()),
+    ("report", "ctrf"): Format(lambda: render_ctrf(report()), _ctrf, (*HOSTILE_NAMES[:2], *COMMANDS)),
     ("report", "github"): Format(lambda: render_annotations(report()), _commands),
     ("report", "html"): Format(lambda: render_html(report()), _page),
     ("report", "json"): Format(_report_json, _json_texts, raw=True),

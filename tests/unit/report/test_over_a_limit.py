@@ -19,6 +19,7 @@ from harness.core.verdict import CellVerdict, Finding, RowVerdict
 from harness.verdict.latency import judge_latency
 from harness.report.ci.annotations import render_annotations
 from harness.report.ci.comment import render_comment
+from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit
 from harness.report.ci.openmetrics import render_openmetrics
 from harness.report.ci.sarif import render_run_sarif
@@ -80,6 +81,7 @@ def test_every_format_says_it() -> None:
     assert (result["level"], result["ruleId"]) == ("warning", "limit")
     assert "+17.4 % [+15.1, +19.8]" in result["message"]["text"]
     assert f"but {SAID}" in render_junit(report)
+    assert SAID in render_ctrf(report, directory="", places={})
     assert f"but {SAID}" in render_markdown(report)
     assert "::warning" in render_annotations(report, places={})
 
@@ -121,6 +123,7 @@ def test_models_count_as_the_same_in_every_format() -> None:
 def test_a_cell_that_is_open_and_decides_nothing_is_undecided_in_every_format() -> None:
     report = run_of(timed("other_open", OPEN), timed("other"))
     assert "INCONCLUSIVE" not in render_junit(report)
+    assert 'rawStatus": "INCONCLUSIVE' not in render_ctrf(report, directory="", places={})
     rows = list(csv.DictReader(io.StringIO(render_csv(report))))
     assert sorted(row["status"] for row in rows) == ["PASS", "PASS", "PASS", "undecided"]
     assert "INCONCLUSIVE, does not decide" not in render_html(report)

@@ -12,6 +12,7 @@ import pytest
 from harness.core.report import RunReport
 from harness.report.ci.annotations import render_annotations
 from harness.report.ci.comment import render_comment
+from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit
 from harness.report.ci.openmetrics import render_openmetrics
 from harness.report.ci.sarif import render_run_sarif
@@ -34,6 +35,7 @@ RENDERERS: dict[str, Callable[[RunReport], str]] = {
     "xml": render_junit,
     "json": lambda report: msgspec.json.format(dump_report(report), indent=2).decode() + "\n",
     "github.txt": render_annotations,
+    "ctrf.json": render_ctrf,
     "prom": render_openmetrics,
     "comment.md": render_comment,
     "csv": render_csv,
@@ -46,6 +48,7 @@ ACCEPTED = {
     "xml": ("nothing_tested", "inconclusive"),
     "json": ("nothing_tested",),
     "github.txt": ("inconclusive", "hostile", "since"),
+    "ctrf.json": ("nothing_tested", "inconclusive"),
     "prom": ("nothing_tested", "since"),
     "comment.md": ("causes", "nothing_tested"),
     "csv": ("causes", "inconclusive"),
@@ -70,13 +73,15 @@ def test_every_format_says_the_same_decision_and_names_the_same_models(name: str
     report = REPORTS[name]()
     decision, models = report.judgement.decision.value, {row.model for row in report.judgement.rows}
     said = {suffix: render(report) for suffix, render in RENDERERS.items()}
-    for suffix in ("txt", "80.txt", "verbose.txt", "md", "html", "xml"):
+    for suffix in ("txt", "80.txt", "verbose.txt", "md", "html", "xml", "ctrf.json"):
         assert decision in said[suffix], suffix
         assert all(model in said[suffix] for model in models), suffix
     assert said["github.txt"].startswith(f"::{'error' if report.judgement.exit_code else 'notice'} title={decision}")
     cases = {case.name for suite in junitparser.JUnitXml.fromstring(said["xml"].encode()) for case in suite}
+    tests = {test["name"] for test in json.loads(said["ctrf.json"])["results"]["tests"]}
     cells = {cell.cell for row in report.judgement.rows for cell in row.cells}
     assert cells <= cases
+    assert cells <= tests
     samples = [sample for family in openmetrics(said["prom"]) for sample in family.samples]
     states = {one.labels["model"]: one.labels["status"] for one in samples if one.name.endswith("_model_status")}
     assert states == {row.model: row.status.value for row in report.judgement.rows}

@@ -8,6 +8,7 @@ import pytest
 from harness.cli import main
 from harness.core.report import RunReport
 from harness.report.ci.annotations import render_annotations
+from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit
 from harness.report.ci.openmetrics import render_openmetrics
 from harness.report.json.report import dump_report
@@ -43,10 +44,11 @@ def test_the_trace_is_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert json.loads(capsys.readouterr().out)["otherData"]["run"] == "a-run"
 
 
-@pytest.mark.parametrize("name", ["github", "junit", "markdown", "openmetrics"])
+@pytest.mark.parametrize("name", ["ctrf", "github", "junit", "markdown", "openmetrics"])
 def test_the_formats_for_ci_are_printed(run: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     report, folder = told(run), str(run)
     texts = {
+        "ctrf": render_ctrf(report, directory=folder, places={}),
         "github": render_annotations(report, directory=folder, places={}),
         "junit": render_junit(report, directory=folder),
         "markdown": render_markdown(report, directory=folder),
@@ -59,7 +61,7 @@ def test_the_formats_for_ci_are_printed(run: Path, capsys: pytest.CaptureFixture
 def test_an_older_run_that_stands_for_one_without_a_report_is_reported(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ask = ["report", "last", "--out", str(run.parent), "--format", "sarif"]
+    ask = ["report", "last", "--out", str(run.parent), "--format", "ctrf"]
     assert main(ask) == 1
     assert capsys.readouterr().err == ""
     later = run.parent / f"{run.name}-later"

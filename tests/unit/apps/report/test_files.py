@@ -72,15 +72,16 @@ def test_the_plan_of_a_run_knows_the_folder_that_a_declaration_lies_in(
     assert main(["--project", str(repository), "report", str(run), "--format", "github"]) == 1
     found = [item.properties for item in runner_reads(capsys.readouterr().out) if "file" in item.properties]
     assert {(item["file"], item["line"]) for item in found} == {("serving/models/zoo.py", "12")}
-    assert main(["--project", str(repository), "report", str(run), "--format", "sarif"]) == 1
-    assert "serving/models/zoo.py" in capsys.readouterr().out
+    assert main(["--project", str(repository), "report", str(run), "--format", "ctrf"]) == 1
+    tests = json.loads(capsys.readouterr().out)["results"]["tests"]
+    assert {(item["filePath"], item["line"]) for item in tests if "filePath" in item} == {("serving/models/zoo.py", 12)}
 
 
 def test_a_form_that_cannot_be_written_or_made_is_a_note_and_all_others_are_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "a-run"
-    (folder / "junit.xml").mkdir(parents=True)
+    (folder / "ctrf.json").mkdir(parents=True)
     (folder / "metrics.prom").write_text("of an earlier session")
     render = RUN.render
     monkeypatch.setattr(RUN, "render", lambda form, *rest: 1 / 0 if form == "openmetrics" else render(form, *rest))
@@ -88,7 +89,7 @@ def test_a_form_that_cannot_be_written_or_made_is_a_note_and_all_others_are_ther
     notes = write_reports(Finished(report=blocked(), folder=folder, project=tmp_path), RunDir(folder))
     assert stored_report(folder).judgement == blocked().judgement
     assert {path.name for path in folder.iterdir()} == {*RUN.files.values()} - {"metrics.prom"}
-    assert [note.partition(" was not written: ")[0] for note in notes] == ["junit.xml", "metrics.prom"]
-    assert "cannot be written" in notes[0] and "--format junit" in notes[0]
+    assert [note.partition(" was not written: ")[0] for note in notes] == ["ctrf.json", "metrics.prom"]
+    assert "cannot be written" in notes[0] and "--format ctrf" in notes[0]
     (traceback,) = tmp_path.glob("harness-bug-*.txt")
     assert "ZeroDivisionError" in traceback.read_text() and str(traceback) in notes[1]

@@ -8,6 +8,7 @@ import pytest
 from harness.core.report import RunReport
 from harness.report.ci.annotations import render_annotations
 from harness.report.ci.comment import render_comment
+from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit
 from harness.report.ci.sarif import render_run_sarif
 from harness.report.ci.spreadsheet import render_csv
@@ -23,7 +24,9 @@ def owned(*owners: str) -> RunReport:
     return with_causes(replace(report, models=models, causes=()))
 
 
-@pytest.mark.parametrize("render", [render_annotations, render_comment, render_csv, render_junit, render_run_sarif])
+@pytest.mark.parametrize(
+    "render", [render_annotations, render_comment, render_csv, render_ctrf, render_junit, render_run_sarif]
+)
 def test_every_format_names_the_owner(render: Callable[[RunReport], str]) -> None:
     assert "team argus" in render(owned("team argus"))
     assert "argus" not in render(owned())
