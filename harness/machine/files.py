@@ -28,6 +28,14 @@ def text_of(path: Path) -> str:
         return ""
 
 
+def last_lines(path: Path, most: int) -> tuple[str, ...]:
+    """Return the last lines of a log that are not empty, of its last 16 KiB; none where it cannot be read."""
+    with suppress(OSError), path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 16384))
+        return tuple(line for line in file.read().decode(errors="replace").splitlines() if line.strip())[-most:]
+    return ()
+
+
 def plain_bytes(path: Path) -> bytes:
     """Return a plain file's content. Raises ``OSError``: unreadable, or no plain file: a pipe never answers."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.core.prediction import Inspection
     from harness.core.releases import FirstBad, Matrix
     from harness.core.report import RunReport
+    from harness.core.shadow import Shadow
     from harness.core.timeline import RunTrace
     from harness.report.document import Document
 
@@ -258,6 +259,9 @@ COMPILE_CHECK: Formats["CompileCheck"] = _formats(
     "console markdown html json",
     lambda check, _: _of("documents.compile_check").compile_document(check),
     Format("sarif", lambda check, _: _of("ci.sarif").render_compile_sarif(check)),
+)
+SHADOW: Formats["Shadow"] = _formats(
+    "json markdown html console", lambda found, _: _of("documents.shadow").shadow_document(found), stem="shadow"
 )
 INTERFERENCE: Formats["Interference"] = _formats(
     "json markdown html console",

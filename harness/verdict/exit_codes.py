@@ -67,6 +67,7 @@ def _of_many_models(result: object) -> ExitCode:
     from harness.core.machine import Checkup
     from harness.core.migration import Migrated, Migration
     from harness.core.releases import Ending, FirstBad
+    from harness.core.shadow import Shadow
 
     match result:
         case FleetReport():
@@ -82,6 +83,8 @@ def _of_many_models(result: object) -> ExitCode:
                 return RED
             enough = all(is_enough(binary, result) for binary in result.binaries)
             return GREEN if links == {LinkOutcome.LINKS} and enough else OPEN
+        case Shadow():
+            return DECISIONS[Decision(result.decision)]
         case Interference():
             return RED if result.culprits else GREEN if is_well(result) else OPEN
         case Migration():

@@ -15,6 +15,7 @@ LAYERS = (
     *(
         tuple(f"apps.{name}" for name in names)
         for names in (
+            ("shadow",),
             (
                 "attach",
                 "bisect",
@@ -43,7 +44,7 @@ LAYERS = (
     ("report",),
     ("search",),
     ("verdict",),
-    ("checks.migration",),
+    ("checks.migration", "checks.shadow"),
     ("checks.attach", "checks.startup"),
     (
         "checks.latency",
@@ -137,6 +138,8 @@ PURE_MODULES = (
     "checks.prediction.predict_programs",
     "checks.prediction.schema_fit",
     "checks.prediction.semantics",
+    "checks.shadow.answers",
+    "checks.shadow.compare",
     "checks.startup.attribution_words",
     "checks.startup.groups",
     "checks.startup.measures",
@@ -187,6 +190,7 @@ PURE_MODULES = (
     "verdict.regate",
     "verdict.reproduction",
     "verdict.served_packages",
+    "verdict.shadow",
     "verdict.since",
     "verdict.startup",
     "verdict.waivers.apply",

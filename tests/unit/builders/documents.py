@@ -22,6 +22,7 @@ from harness.report.documents.migration import migration_document
 from harness.report.documents.cache import cache_document, cleaning_document
 from harness.report.documents.packing import packing_document
 from harness.report.documents.run import run_document
+from harness.report.documents.shadow import shadow_document
 from harness.report.documents.waivers import waivers_document
 from tests.unit.builders import (
     attached,
@@ -32,6 +33,7 @@ from tests.unit.builders import (
     matrices,
     migrations,
     searches,
+    shadows,
 )
 from tests.unit.builders.causes import of_three_causes
 from tests.unit.builders.pages import governed, hanging
@@ -135,6 +137,9 @@ PLAIN: Mapping[str, Callable[[], Document]] = {
     "first_bad_undecided": lambda: first_bad_document(searches.FIRST_BAD_UNDECIDED),
     "inspection": lambda: inspection_document(searches.PAIR),
     "inspection_alone": lambda: inspection_document(searches.ALONE),
+    "shadow_same": lambda: shadow_document(shadows.SAME),
+    "shadow_differs": lambda: shadow_document(shadows.DIFFERS),
+    "shadow_hangs": lambda: shadow_document(shadows.HANGS),
     "held_up": lambda: interference_document(interferences.HELD_UP, directory="reports/attach-system"),
     "held_up_by_nobody": lambda: interference_document(interferences.NOBODY),
     "held_up_seldom": lambda: interference_document(interferences.FEW),
@@ -166,5 +171,6 @@ HOSTILE: Mapping[str, Callable[[], Document]] = {
     "inspection": _hostile_inspection,
     "held up": lambda: interference_document(interferences.named(*HOSTILE_NAMES), directory=HOSTILE_NAMES[1]),
     "packing": lambda: _packing(*HOSTILE_NAMES),
+    "shadow": lambda: shadow_document(shadows.hostile(HOSTILE_NAMES)),
     "waivers": lambda: _waivers("".join(HOSTILE_NAMES)),
 }

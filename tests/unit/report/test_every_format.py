@@ -43,6 +43,7 @@ from harness.core.attach import (
 )
 from harness.core.hang import Frame, ThreadStack
 from harness.core.interference import Activity, Interference
+from harness.core.shadow import Shadow
 from harness.core.linking import LinkCheck, LinkedBinary, LinkNote, LinkOutcome, MissingSymbol, SymbolChange
 from harness.core.machine import CheckStatus, Checkup, MachineCheck
 from harness.core.outcome import Decision, Outcome, Status
@@ -60,7 +61,7 @@ from harness.report.ci.sarif import render_compile_sarif, render_link_sarif, ren
 from harness.report.ci.spreadsheet import render_csv, render_owners_csv
 from harness.report.json.report import dump_report
 from harness.report.json.results import dump
-from tests.unit.builders import caches, interferences
+from tests.unit.builders import caches, interferences, shadows
 from harness.report.formats import (
     INTERFERENCE,
     CACHE,
@@ -77,6 +78,7 @@ from harness.report.formats import (
     MATRIX,
     MIGRATION,
     REVIEW,
+    SHADOW,
     Formats,
     ShownFleetPlan,
 )
@@ -202,6 +204,10 @@ def attachment() -> Attachment:
 
     processes = tuple(process(10 * at, name) for at, name in enumerate(NAMES, start=1))
     return Attachment(asked=NAMES[0], processes=processes)
+
+
+def shadow() -> Shadow:
+    return shadows.hostile(NAMES)
 
 
 def link_check() -> LinkCheck:
@@ -457,6 +463,10 @@ FORMATS: dict[tuple[str, str], Format] = {
     ("attach --system", "html"): Format(_shown(INTERFERENCE, "html", interference), _page),
     ("attach --system", "json"): Format(lambda: dump(interference()), _json_texts, raw=True),
     ("attach --system", "markdown"): Format(_shown(INTERFERENCE, "markdown", interference), _markdown),
+    ("shadow", "console"): Format(_shown(SHADOW, "console", shadow), shown=()),
+    ("shadow", "html"): Format(_shown(SHADOW, "html", shadow), _page),
+    ("shadow", "json"): Format(lambda: dump(shadow()), _json_texts, raw=True),
+    ("shadow", "markdown"): Format(_shown(SHADOW, "markdown", shadow), _markdown),
     ("link-check", "console"): Format(_shown(LINK_CHECK, "console", link_check), shown=()),
     ("link-check", "html"): Format(_shown(LINK_CHECK, "html", link_check), _page),
     ("link-check", "json"): Format(lambda: dump(link_check()), _json_texts, raw=True),

@@ -1,0 +1,1 @@
+"""A team's own server in both releases, under its own requests."""
