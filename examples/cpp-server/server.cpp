@@ -1,6 +1,7 @@
 // A small model server in C++: loads its models in parallel, warms them up, and answers over HTTP.
 //   server PORT MODEL.pt=8x16[,8x4...] ...      then: curl localhost:PORT/MODEL
-// One tensor of ones for each shape, float or (i4x5) int64, is the input of the warm-up and of every request.
+// One tensor of ones for each shape, float or (i4x5) int64, is the input of the warm-up and of such a request. A POST to
+// /v2/models/MODEL/infer has tensors of its own, as JSON of the Open Inference protocol.
 // Sockets of the system: LibTorch's wheels up to 2.6 have libstdc++'s older strings, Debian's HTTP libraries the newer.
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -8,8 +9,10 @@
 #include <torch/script.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <iostream>
 #include <map>
@@ -65,6 +68,54 @@ std::string answer(Model& model) {
   return text.str() + "\n";
 }
 
+// As much of JSON as a request needs: the value behind a key, the objects of a list, and all numbers in a text.
+std::string value_of(const std::string& text, const std::string& key) {
+  size_t at = text.find("\"" + key + "\"");
+  if (at == std::string::npos) throw std::runtime_error("no " + key);
+  at = text.find_first_not_of(": \t\r\n", at + key.size() + 2);
+  size_t end = at;
+  int depth = 0;
+  do {
+    if (text[end] == '[' || text[end] == '{') ++depth;
+    if (text[end] == ']' || text[end] == '}') --depth;
+    ++end;
+  } while (end < text.size() && (depth > 0 || (text[end] != ',' && text[end] != '}')));
+  return text.substr(at, end - at);
+}
+
+template <typename Number>
+std::vector<Number> numbers_in(const std::string& text) {
+  std::vector<Number> numbers;
+  for (const char* at = text.c_str(); (at += std::strspn(at, "[], \t\r\n")), *at;) {
+    char* end;
+    numbers.push_back(static_cast<Number>(std::is_integral<Number>() ? std::strtoll(at, &end, 10) : std::strtod(at, &end)));
+    if (end == at) throw std::runtime_error("no number: " + std::string(at, std::min<size_t>(9, std::strlen(at))));
+    at = end;
+  }
+  return numbers;
+}
+
+std::string infer(Model& model, const std::string& name, const std::string& body) {
+  std::vector<torch::jit::IValue> inputs;
+  std::string list = value_of(body, "inputs");
+  for (size_t at = 0; (at = list.find('{', at)) != std::string::npos; at = list.find('}', at)) {
+    std::string input = list.substr(at);
+    auto sizes = numbers_in<int64_t>(value_of(input, "shape"));
+    std::string data = value_of(input, "data");
+    bool whole = value_of(input, "datatype").find("INT") != std::string::npos;
+    torch::Tensor tensor = whole ? torch::tensor(numbers_in<int64_t>(data)) : torch::tensor(numbers_in<float>(data));
+    inputs.emplace_back(tensor.reshape(sizes));
+  }
+  torch::NoGradGuard no_grad;
+  torch::Tensor output = model.module.forward(inputs).toTensor().to(torch::kFloat).contiguous();
+  std::ostringstream text;
+  text.precision(9);
+  text << "{\"model_name\": \"" << name << "\", \"outputs\": [{\"name\": \"output__0\", \"datatype\": \"FP32\", \"shape\": "
+       << output.sizes() << ", \"data\": [";
+  for (int64_t i = 0; i < output.numel(); ++i) text << (i ? ", " : "") << output.data_ptr<float>()[i];
+  return text.str() + "]}]}\n";
+}
+
 class Server {
  public:
   explicit Server(std::map<std::string, Model>& models) : models_(models) {
@@ -108,25 +159,33 @@ class Server {
     char part[4096];
     for (ssize_t size; (size = ::recv(connection, part, sizeof part, 0)) > 0;) {
       text.append(part, static_cast<size_t>(size));
-      for (size_t end; (end = text.find("\r\n\r\n")) != std::string::npos; text.erase(0, end + 4)) {
-        std::string reply = respond(text.substr(0, end));
+      for (size_t end; (end = text.find("\r\n\r\n")) != std::string::npos;) {
+        size_t header = text.find("Content-Length:"), length = header < end ? std::stoul(text.substr(header + 15)) : 0;
+        if (text.size() < end + 4 + length) break;
+        std::string reply = respond(text.substr(0, end), text.substr(end + 4, length));
         if (::send(connection, reply.data(), reply.size(), MSG_NOSIGNAL) < 0) return;
+        text.erase(0, end + 4 + length);
       }
     }
   }
 
-  std::string respond(const std::string& request) {
+  std::string respond(const std::string& request, const std::string& sent) {
     std::istringstream words(request);
-    std::string method, path, status = "200 OK", body;
+    std::string method, path, status = "200 OK", body, type = "text/plain";
     words >> method >> path;
-    auto model = models_.find(path.substr(path.empty() ? 0 : 1));
+    bool ready = path == "/v2/health/ready", post = method == "POST";
+    std::string name = post ? path.substr(std::min<size_t>(path.size(), 11)) : path.substr(path.empty() ? 0 : 1);
+    name = name.substr(0, name.find('/'));
+    auto model = models_.find(name);
     try {
-      if (model == models_.end()) status = "404 Not Found";
+      if (ready) body = "";
+      else if (model == models_.end()) status = "404 Not Found";
+      else if (post) body = infer(model->second, name, sent), type = "application/json";
       else body = answer(model->second);
     } catch (const std::exception& error) {
       status = "500 Internal Server Error", body = error.what();
     }
-    return "HTTP/1.1 " + status + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+    return "HTTP/1.1 " + status + "\r\nContent-Type: " + type + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
   }
 
   std::map<std::string, Model>& models_;
