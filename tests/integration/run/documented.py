@@ -152,6 +152,15 @@ def make_scratch(folder: Path, old_python: str, new_python: str) -> Scratch:
         (folder / binary).parent.mkdir(exist_ok=True)
         command = ["g++", "-std=c++17", "-shared", "-fPIC", "-x", "c++", "-", "-o", str(folder / binary)]
         subprocess.run(command, input=SERVER.encode(), check=True)
+    shutil.copytree(PROJECT / "examples", folder / "examples")
+    program = PROJECT / "tests" / "programs" / "planted_server.py"
+    (folder / "server.toml").write_text(
+        f'command = "{{python}} {program} {{port}} {{side}} healthy"\nready = {{ path = "/ready" }}\n'
+    )
+    (folder / "requests.jsonl").write_text(
+        '{"format": "torchscript-gate requests", "version": 1}\n'
+        '{"path": "/x", "body": {"json": {"inputs": [{"data": [1.0]}]}}}\n'
+    )
     (folder / "rootfs").mkdir()
     (folder / "src").mkdir()
     (folder / "include").mkdir()
