@@ -13,6 +13,7 @@ from benchmarks import (
     hand,
     init,
     inspect,
+    load,
     neighbours,
     page,
     servers,
@@ -27,6 +28,7 @@ BENCHMARKS = {
     "hand": hand.main,
     "init": init.main,
     "inspect": inspect.main,
+    "load": load.main,
     "neighbours": neighbours.main,
     "page": page.main,
 }

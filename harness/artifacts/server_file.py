@@ -14,6 +14,7 @@ from msgspec import Meta
 from harness.artifacts.declarations import TOLERANCE
 from harness.config.schema import COUNT, DTYPES, POSITIVE, RATIO_LIMIT, TEXT, TEXTS, Kind, Table, choice, read, shown
 from harness.core.errors import ConfigError
+from harness.core.load import LOAD_LIMITS, LoadPlan
 from harness.core.shadow import ServerSettings
 from harness.core.traffic import PROTOCOLS
 from harness.machine.files import refusal
@@ -49,11 +50,24 @@ SERVER: Final = Table(
         "computes_in": choice(*DTYPES),
         "tolerance": TOLERANCE,
         "limits": Table({"ready": RATIO_LIMIT, "memory": RATIO_LIMIT}),
+        "load": Table(
+            {
+                "rate": POSITIVE,
+                "slo_ms": POSITIVE,
+                "arrivals": choice("random", "recorded"),
+                "seconds": POSITIVE,
+                "turns": COUNT,
+                "rounds": COUNT,
+                "connections": COUNT,
+                "limits": Table(dict.fromkeys(LOAD_LIMITS, RATIO_LIMIT)),
+            }
+        ),
     }
 )
 READY: Final = {"v2": "/v2/health/ready", "torchserve": "/ping"}
 """By protocol: what answers 200 once a server is ready; others accept connections."""
 IGNORED: Final = {"v2": ("id",)}
+LEAST_ROUNDS: Final = 3
 
 
 def read_server(path: Path) -> ServerSettings:
@@ -70,7 +84,7 @@ def read_server(path: Path) -> ServerSettings:
 def server_of(table: Mapping[str, Any], where: str, base: Path) -> ServerSettings:
     """Return what a table says; its paths are relative to ``base``. Raises ``ConfigError``: ``where.key: ...``."""
     values = read(table, SERVER, where)
-    ready, stop = values.pop("ready", {}), values.pop("stop", {})
+    ready, stop, load = values.pop("ready", {}), values.pop("stop", {}), values.pop("load", None)
     command = _words(values.pop("command", ()), f"{where}.command", base)
     if not command:
         raise ConfigError(
@@ -102,6 +116,7 @@ def server_of(table: Mapping[str, Any], where: str, base: Path) -> ServerSetting
         ignore_headers=tuple(name.lower() for name in values.get("ignore_headers", ())),
         **_ready(ready, f"{where}.ready", protocol),
         **_stop(stop, f"{where}.stop"),
+        load=_load(load, f"{where}.load") if load is not None else None,
     )
 
 
@@ -148,3 +163,11 @@ def _stop(table: Mapping[str, Any], where: str) -> dict[str, Any]:
     if name not in signal.Signals.__members__:
         raise ConfigError(f"{where}.signal: {shown(name)} is no signal", "write one such as SIGTERM or SIGINT")
     return {"stop_signal": name, **({"stop_deadline_s": table["deadline_s"]} if "deadline_s" in table else {})}
+
+
+def _load(table: Mapping[str, Any], where: str) -> LoadPlan:
+    values = dict(table)
+    slo_ms, arrivals = values.pop("slo_ms", None), values.pop("arrivals", "random")
+    if values.get("rounds", LEAST_ROUNDS) < LEAST_ROUNDS:
+        raise ConfigError(f"{where}.rounds: fewer than {LEAST_ROUNDS} tell nothing", "leave it out, or write more")
+    return LoadPlan(**values, slo_s=slo_ms and slo_ms / 1000, recorded=arrivals == "recorded")

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from harness.core.load import LoadFailure, LoadMeasurement, LoadPlan, LoadRow
+
 OLD: Final = "old"
 NEW: Final = "new"
 
@@ -26,6 +28,7 @@ class ServerSettings:
         computes_in: what ``harness/checks/outputs/tolerances.py`` takes as precision.
         requirements: packages that its environments have beside torch.
         limits: quantity -> ratio new/old from which on it is slower or larger; a key only where it was written.
+        load: how much load both sides are put under; None: none.
     """
 
     file: str
@@ -49,6 +52,7 @@ class ServerSettings:
     computes_in: str | float = "float32"
     requirements: tuple[str, ...] = ()
     limits: Mapping[str, float] = field(default_factory=dict)
+    load: LoadPlan | None = None
 
 
 class Failure(StrEnum):
@@ -255,7 +259,8 @@ class Shadow:
     """The whole answer.
 
     Attributes:
-        requests_file: empty: none was given; ``requests``: how many were sent; ``more``: the file has more.
+        requests_file: empty: none was given; ``requests``: how many were sent ``of`` the file's.
+        kinds: of the file's requests, as in ``artifacts/traffic_sample.py``; ``chosen_kinds``: of those that were sent.
         same: both sides are the same torch, so that only the noise is shown.
         again: the command that shows it again; ``folder``: where logs and answers lie, as a reader would type it.
     """
@@ -264,9 +269,14 @@ class Shadow:
     new: ShadowSide
     settings: ServerSettings
     answers: Compared = Compared()
+    load: LoadMeasurement | None = None
+    load_failure: LoadFailure | None = None
+    load_rows: tuple[LoadRow, ...] = ()
     requests_file: str = ""
     requests: int = 0
-    more: bool = False
+    of: int = 0
+    kinds: int = 0
+    chosen_kinds: int = 0
     same: bool = False
     rows: tuple[ShadowRow, ...] = ()
     decision: str = ""

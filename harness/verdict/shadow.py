@@ -4,9 +4,10 @@ A server lives twice in each release. What varies from life to life is red only 
 worse than every life of the old one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from harness.core.load import LoadRow
 from harness.core.outcome import Decision, Status
 from harness.core.quantities import QUANTITIES
 from harness.core.shadow import Ended, Life, Quantity, Reason, ServerSettings, Shadow, ShadowRow, ShadowSide, Stop
@@ -31,9 +32,9 @@ def rows_of(shadow: Shadow) -> tuple[ShadowRow, ...]:
     return tuple(_rows(shadow))
 
 
-def decision_of(rows: tuple[ShadowRow, ...], *, same: bool = False) -> Decision:
+def decision_of(rows: Sequence[ShadowRow | LoadRow], *, same: bool = False) -> Decision:
     """Return what the rows come to together; ``same``: both sides are, which is never green."""
-    statuses = {row.status for row in rows}
+    statuses = {Status(row.status) for row in rows}
     if Status.FAIL in statuses:
         return Decision.BLOCKED
     if not rows or Status.INCONCLUSIVE in statuses:

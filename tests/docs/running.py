@@ -57,6 +57,7 @@ LEFT_OUT = {
     r".* attach --port .*": "needs a server: test_attach.py has one",
     r".* attach PID --watch (3600|86400) .*": "waits for a hang: test_attach.py has one",
     r".* -m harness attach --system .*": "records a process of the reader's: test_system.py records one",
+    r".* -m harness record .*": "stands before a server of the reader's: test_record.py has one",
     r".* -m harness fleet .*": "needs a store and its plan: test_fleet.py runs each",
 }
 """By pattern of a whole command, why no test executes it."""

@@ -39,7 +39,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
         help="ready-made interpreter; NAME may be old or new",
     )
     command.add_argument("--requests", type=Path, metavar="FILE", help="recorded requests; without: none is sent")
-    command.add_argument("--first", type=_count, default=1000, metavar="N", help="of them so many (default: 1000)")
+    command.add_argument(
+        "--most", type=_count, default=1000, metavar="N", help="of them so many, of every kind (default: 1000)"
+    )
     command.add_argument(
         "--allow-same-torch",
         action="store_true",
@@ -60,6 +62,6 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.apps.shadow.shadow import shadow
     from harness.report.formats import SHADOW
 
-    result = shadow(project, parsed.server, requests=parsed.requests, first=parsed.first)
+    result = shadow(project, parsed.server, requests=parsed.requests, most=parsed.most)
     say(SHADOW.render(parsed.format, result, shown(result.folder)))
     return result

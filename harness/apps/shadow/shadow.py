@@ -6,8 +6,9 @@ import itertools
 import os
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,8 @@ from harness.apps.attach.attach import attach
 from harness.apps.attach.find import MOST_PROCESSES, Asked, NotThere
 from harness.apps.attach.probe import probe
 from harness.artifacts.server_file import PLACEHOLDER, read_server
-from harness.artifacts.traffic import read_header, read_traffic
+from harness.artifacts.traffic import TrafficWriter, read_header, read_traffic
+from harness.artifacts.traffic_sample import Sample, sample
 from harness.checks.shadow.compare import compare
 from harness.checks.shadow.server import Prepared, build
 from harness.config.command_words import ENV, from_anywhere, words_of
@@ -30,21 +32,24 @@ from harness.project import Project, shown_path
 from harness.report.formats import SHADOW, Shown
 from harness.store.run_folder import RunDir
 from harness.verdict.attach import hung
+from harness.verdict.load import load_rows
 from harness.verdict.shadow import decision_of, rows_of
 
 SUBFOLDER: Final = "shadow"
+REQUESTS: Final = "requests.jsonl"
 WINDOW_S: Final = 1.0
+CLIENT: Final = ("aiohttp", "httptools", "uvloop")
 NEEDED: Final = "pip install 'torchscript-gate[server]'"
 LIVES: Final = 2
 FIND_TORCH: Final = "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
 
 
-def shadow(project: Project, server: Path, *, requests: Path | None = None, first: int = 1000) -> Shadow:
+def shadow(project: Project, server: Path, *, requests: Path | None = None, most: int = 1000) -> Shadow:
     """Return what became of the server in both releases; logs and the answer lie in ``shadow`` where runs are kept.
 
     Args:
         requests: file of requests; None: none is sent, and answers are not judged.
-        first: how many of them are sent.
+        most: how many of them are sent, of every kind.
 
     Raises:
         ConfigError: ``server`` or ``requests`` is wrong, or the server's command cannot be executed.
@@ -56,11 +61,12 @@ def shadow(project: Project, server: Path, *, requests: Path | None = None, firs
         raise ConfigError(
             f"{server}: neither command nor environment has {{port}}", "say where the server takes its port"
         )
-    count, more = _counted(requests, first, settings)
+    chosen = _chosen(requests, most, settings)
     _require_client()
     specs = dict(zip((OLD, NEW), project.sides(), strict=True))
     same = (specs[OLD].release, specs[OLD].interpreter) == (specs[NEW].release, specs[NEW].interpreter)
     with RunDir.shared(project.reports / SUBFOLDER) as store:
+        (store.path / REQUESTS).unlink(missing_ok=True)
         project.progress.stage("environments")
         extras = {side: replace(spec, extras=(*spec.extras, *settings.requirements)) for side, spec in specs.items()}
         environments = build_environments(extras, project.builder)
@@ -69,9 +75,7 @@ def shadow(project: Project, server: Path, *, requests: Path | None = None, firs
             for side, environment in environments.items()
         }
 
-        def asked() -> Iterable[TrafficRequest]:
-            return itertools.islice(read_traffic(requests), first) if requests is not None and count else ()
-
+        asked = partial(_asked, requests, chosen, store.path / REQUESTS)
         facts = {
             side: ShadowSide(
                 name=specs[side].name,
@@ -85,53 +89,80 @@ def shadow(project: Project, server: Path, *, requests: Path | None = None, firs
             new=facts[NEW],
             settings=settings,
             requests_file=shown_path(requests) if requests is not None else "",
-            requests=count,
-            more=more,
+            requests=len(chosen.lines),
+            of=chosen.of,
+            kinds=chosen.kinds,
+            chosen_kinds=chosen.chosen_kinds,
             same=same,
-            again=_again(project, server, requests, first),
+            again=_again(project, server, requests, most),
             folder=shown_path(store.path),
         )
-        result = _run(result, sides, asked, project)
+        result = _run(result, sides, asked, requests, project)
         project.progress.finish()
         result = replace(result, wall_s=(clock.monotonic_ns() - begin_ns) * 1e-9)
         rows = rows_of(result)
-        result = replace(result, rows=rows, decision=decision_of(rows, same=same).value)
+        loaded = load_rows(result.load, result.load_failure)
+        decision = decision_of((*rows, *loaded), same=same)
+        result = replace(result, rows=rows, load_rows=loaded, decision=decision.value)
         for name, data in SHADOW.rendered_files(result, Shown(directory=result.folder)):
             store.write(name, data)
     return result
 
 
 def _require_client() -> None:
-    if importlib.util.find_spec("aiohttp") is None:
-        raise EnvironmentUnavailable(f"shadow needs aiohttp, which {sys.executable} does not have", NEEDED)
+    lacking = [name for name in CLIENT if importlib.util.find_spec(name) is None]
+    if lacking:
+        what = f"shadow needs {' and '.join(lacking)}, which {sys.executable} does not have"
+        raise EnvironmentUnavailable(what, NEEDED)
 
 
-def _again(project: Project, server: Path, requests: Path | None, first: int) -> str:
+def _again(project: Project, server: Path, requests: Path | None, most: int) -> str:
     named = [(f"--{side}", str(project.overrides[side])) for side in (OLD, NEW) if side in project.overrides]
     named += [(ENV, from_anywhere(ENV, each, str(Path.cwd()))) for each in project.environments]
-    named += [("--requests", str(requests.absolute())), ("--first", str(first))] if requests is not None else []
+    named += [("--requests", str(requests.absolute())), ("--most", str(most))] if requests is not None else []
     same = ["--allow-same-torch"] if project.settings.allow_same_torch else []
     return project.command("shadow", str(server.absolute()), *words_of(named), *same)
 
 
-def _counted(requests: Path | None, first: int, settings: ServerSettings) -> tuple[int, bool]:
-    """Return how many requests are sent, and whether the file has more; their lines are checked before any start."""
+def _chosen(requests: Path | None, most: int, settings: ServerSettings) -> Sample:
+    """Return which requests are sent; every line of the file is checked before any server starts."""
     if requests is None:
-        return 0, False
+        return Sample(lines=(), of=0, kinds=0, chosen_kinds=0)
     header = read_header(requests)
     if header.protocol and header.protocol != settings.protocol:
         raise ConfigError(
             f"{requests}: requests of protocol {header.protocol}, and {settings.file} has {settings.protocol}",
             "name the server's own requests, or mend protocol",
         )
-    count = sum(1 for _ in itertools.islice(read_traffic(requests), first + 1))
-    if not count:
+    chosen = sample(read_traffic(requests), most)
+    if not chosen.of:
         raise ConfigError(f"{requests} has no request", "record some, or write one by hand: docs/formats/requests.md")
-    return min(count, first), count > first
+    return chosen
+
+
+def _asked(requests: Path | None, chosen: Sample, kept: Path) -> Iterator[TrafficRequest]:
+    """Yield the chosen requests with the lines that they have in their file; ``kept``: where a choice lies."""
+    if requests is None:
+        return
+    if len(chosen.lines) == chosen.of:
+        yield from read_traffic(requests)
+        return
+    if not kept.exists():
+        wanted = set(chosen.lines)
+        with TrafficWriter(kept, read_header(requests)) as writer:
+            for request in read_traffic(requests):
+                if request.line in wanted:
+                    writer.write(request)
+    for request, line in zip(read_traffic(kept), chosen.lines, strict=True):
+        yield replace(request, line=line)
 
 
 def _run(
-    result: Shadow, sides: Mapping[str, Prepared], requests: Callable[[], Iterable[TrafficRequest]], project: Project
+    result: Shadow,
+    sides: Mapping[str, Prepared],
+    requests: Callable[[], Iterable[TrafficRequest]],
+    file: Path | None,
+    project: Project,
 ) -> Shadow:
     from harness.checks.shadow.client import Answers  # noqa: PLC0415  aiohttp is an extra
     from harness.checks.shadow.life import Shadowing, live  # noqa: PLC0415
@@ -171,7 +202,18 @@ def _run(
             project.progress.stage("compare answers", result.requests)
             old, new = (answers[side].passes() for side in (OLD, NEW))
             compared = compare(requests(), old, new, settings, lambda: project.progress.step("compare"))
-    return replace(result, old=facts[OLD], new=facts[NEW], answers=compared)
+    result = replace(result, old=facts[OLD], new=facts[NEW], answers=compared)
+    if settings.load is None or file is None or not _may_be_loaded(result):
+        return result
+    from harness.apps.shadow.load import put_under_load  # noqa: PLC0415  reaches aiohttp, which is an extra
+
+    load, failure = put_under_load(run, sides, file)
+    return replace(result, load=load, load_failure=failure)
+
+
+def _may_be_loaded(result: Shadow) -> bool:
+    """Whether both servers live until they are stopped: what ends before would end under load."""
+    return all(side.lives and all(life.ended is None for life in side.lives) for side in (result.old, result.new))
 
 
 def _limit(project: Project) -> int | None:

@@ -36,6 +36,7 @@ from harness.report.document import (
     facts,
     placed,
 )
+from harness.report.documents.load import load_parts
 from harness.verdict.shadow import lost
 
 TONES = {Status.PASS: GOOD, Status.FAIL: BAD, Status.INCONCLUSIVE: OPEN, Status.UNSUPPORTED: QUIET}
@@ -88,6 +89,7 @@ def shadow_document(shadow: Shadow) -> Document:
                     ),
                 ),
             ),
+            *load_parts(shadow),
             *(_cause(row, shadow) for row in bad),
             Part(
                 title="Answers that differ",
@@ -311,11 +313,13 @@ def _difference(each: AnswerDifference, at: int) -> Part:
 
 
 def _how(shadow: Shadow) -> Iterator[tuple[str, str]]:
-    more = "; the file has more, which --first takes" if shadow.more else ""
     answers = shadow.answers
     if answers.requests:
         sent = f"{counted(answers.requests, 'request')} of {shadow.requests_file}, one by one, each at least twice"
-        yield "requests", f"{sent}; {answers.equal} answered with the same bytes{more}"
+        yield "requests", f"{sent}; {answers.equal} answered with the same bytes"
+    if shadow.requests < shadow.of:
+        kinds = f"of {shadow.chosen_kinds} of the {counted(shadow.kinds, 'kind')} (endpoint, shapes, types, size)"
+        yield "chosen", f"from {shadow.of:,}: {kinds}, with the extremes of their values; --most takes more"
     if shadow.answers.not_ok:
         yield "errors", f"{counted(shadow.answers.not_ok, 'request')} of them the old server answers with an error, too"
     for side in _sides(shadow):
