@@ -8,6 +8,7 @@ from harness.core.measurement import RatioEstimate, limit_words, signed_percent
 from harness.core.outcome import Status
 from harness.core.shadow import Shadow
 from harness.core.text import amount, counted
+from harness.report.charts.load_chart import TONES as TONES_OF_ARMS
 from harness.report.charts.load_chart import load_chart
 from harness.report.document import BAD, DETAIL, GOOD, MORE, OPEN, Cell, Charts, Fact, Figure, Part, Row, Table, facts
 from harness.verdict.load import FAILED, RATES, made_the_rate, unanswered
@@ -117,4 +118,9 @@ def machines_words(load: LoadMeasurement) -> str | None:
 
 def _figure(load: LoadMeasurement, svg: str) -> Figure:
     note = f"{counted(load.rounds, 'round')} of fresh servers, at rates drawn in another order each time."
-    return Figure(title="99th percentile over rate", svg=svg, note=note, legend=(("control", "old"), ("new", "new")))
+    return Figure(
+        title="99th percentile over rate",
+        svg=svg,
+        note=note,
+        legend=tuple((TONES_OF_ARMS[arm], arm) for arm in TONES_OF_ARMS),
+    )
