@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -48,13 +48,15 @@ def left(folder: Path) -> list[str]:
 
 
 @pytest.fixture
-def project(tmp_path: Path, stub_environment: Environment, other_stub_environment: Environment) -> Project:
+def project(tmp_path: Path, stub_environment: Environment, other_stub_environment: Environment) -> Iterator[Project]:
     sides = {"old": stub_environment, "new": other_stub_environment}
-    return Project(
+    made = Project(
         folder=tmp_path,
         environments=[f"{side}={environment.interpreter}" for side, environment in sides.items()],
         out=str(tmp_path / "out"),
     )
+    yield made
+    made.progress.finish()
 
 
 def written(folder: Path, defect: str, more: str = "", ready_s: float = 3.0) -> Path:
