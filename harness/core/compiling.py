@@ -9,6 +9,7 @@ class CompileOutcome(StrEnum):
     """What became of one translation unit, from the mildest on."""
 
     COMPILES = "compiles"
+    NEEDS_NOTHING = "includes nothing of LibTorch"
     NOT_CHECKED = "not checked"
     BROKEN_BEFORE = "does not compile as it is"
     BREAKS = "breaks"
@@ -31,12 +32,14 @@ class CompiledUnit:
     Attributes:
         before: errors with the build's own headers; ``after``: those that only the new ones bring.
         why: why it was not checked; empty where it was.
+        needs: whether it reads a header of LibTorch at all.
     """
 
     file: str
     before: tuple[CompilerError, ...] = ()
     after: tuple[CompilerError, ...] = ()
     why: str = ""
+    needs: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,5 +1,7 @@
 """What became of translation units against other headers; pure."""
 
+from collections.abc import Collection
+
 from harness.core.compiling import CompiledUnit, CompileOutcome
 
 
@@ -9,4 +11,14 @@ def outcome_of(unit: CompiledUnit) -> CompileOutcome:
         return CompileOutcome.NOT_CHECKED
     if unit.after:
         return CompileOutcome.BREAKS
-    return CompileOutcome.BROKEN_BEFORE if unit.before else CompileOutcome.COMPILES
+    if unit.before:
+        return CompileOutcome.BROKEN_BEFORE
+    return CompileOutcome.COMPILES if unit.needs else CompileOutcome.NEEDS_NOTHING
+
+
+def all_compile(outcomes: Collection[CompileOutcome]) -> bool:
+    """Whether some unit that reads LibTorch compiles, and none is broken or unknown; others prove nothing."""
+    return CompileOutcome.COMPILES in outcomes and set(outcomes) <= {
+        CompileOutcome.COMPILES,
+        CompileOutcome.NEEDS_NOTHING,
+    }

@@ -12,6 +12,7 @@ from harness.core.errors import ExitCode
 from harness.core.outcome import Decision, Status
 from harness.core.prediction import Inspection, Prediction
 from harness.core.verdict import Judgement
+from harness.verdict.compiling import all_compile
 from harness.verdict.interference import is_well
 from harness.verdict.linking import is_enough
 
@@ -76,7 +77,7 @@ def _of_many_models(result: object) -> ExitCode:
             return {Ending.FOUND: RED, Ending.NOT_BAD: GREEN}.get(result.conclusion.ending, OPEN)
         case CompileCheck():
             units = set(result.outcomes.values())
-            return RED if CompileOutcome.BREAKS in units else GREEN if units == {CompileOutcome.COMPILES} else OPEN
+            return RED if CompileOutcome.BREAKS in units else GREEN if all_compile(units) else OPEN
         case LinkCheck():
             links = set(result.outcomes.values())
             if links & {LinkOutcome.RECOMPILE, LinkOutcome.CHANGE_SOURCE} or any(note.stops for note in result.notes):

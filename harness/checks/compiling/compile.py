@@ -18,6 +18,9 @@ from harness.store import codec
 LIMIT_S = 900.0
 # Errors name the first places of each API; a header that is gone stops the unit.
 STOPS = "fatal error: "
+# Folders of a LibTorch's headers, and what tells that they are: a copy in the sources of a server may lack any other.
+_OF_LIBTORCH = frozenset({"torch", "ATen", "c10", "caffe2"})
+MARKS = ("c10/macros/Macros.h", "torch/version.h", "torch/csrc/api/include/torch/version.h")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +40,15 @@ class Headers:
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """What a compiler said of one source with one set of headers."""
+    """What a compiler said of one source with one set of headers.
+
+    Attributes:
+        needs: whether a header of these was read; ``other``: the folder of another LibTorch's that was read, too.
+    """
 
     errors: tuple[CompilerError, ...] = ()
+    needs: bool = True
+    other: str = ""
     stopped: bool = False
     raised: bool = False
     cached: bool = False
@@ -53,7 +62,8 @@ def check_unit(unit: Unit, headers: Headers, cache: Path) -> tuple[CompiledUnit,
     command, raised = unit.against(headers.folders, headers.standard)
     after = replace(_read(unit, command, headers, cache), raised=raised)
     if after.why or not after.errors:
-        return CompiledUnit(file=unit.file, why=after.why), after
+        old = f"it reads another LibTorch's headers: {after.other}" if after.other else ""
+        return CompiledUnit(file=unit.file, why=after.why or old, needs=after.needs or bool(old)), after
     before = _read(unit, unit.checked(), None, cache)
     if before.stopped and not after.stopped:  # nothing tells what of the errors was there before
         lacks = before.errors[-1].api or before.errors[-1].message
@@ -81,8 +91,8 @@ def _read(unit: Unit, command: Sequence[str], headers: Headers | None, cache: Pa
     Files below the headers' own folders are taken for what their identity says: a LibTorch has thousands.
     """
     known = cache / f"{codec.digest([*command, str(unit.folder), headers.identity if headers else ''])[:32]}.json"
-    if (text := _remembered(known)) is not None:
-        return _of_text(text, cached=True)
+    if (remembered := _remembered(known)) is not None:
+        return replace(remembered, cached=True)
     with tempfile.TemporaryDirectory(prefix="gate-compile-") as folder:
         names = Path(folder, "read.d")
         try:
@@ -91,44 +101,57 @@ def _read(unit: Unit, command: Sequence[str], headers: Headers | None, cache: Pa
             return Read(why=f"the compiler did not end within {LIMIT_S:.0f} s")
         except OSError as error:
             return Read(why=f"{command[0]} cannot be run: {error.strerror}")
-        own = _own_files(names, unit, headers)
-    if own is not None:
+        files = _files(names, unit)
+    folders = headers.folders if headers is not None else ()
+    own = [file for file in files or () if not any(file.is_relative_to(folder) for folder in folders)]
+    needs, other = files is None or len(own) < len(files), _other_libtorch(own) if headers is not None else ""
+    if files is not None:
         known.parent.mkdir(parents=True, exist_ok=True)
-        files = {str(file): _digest(file) for file in own}
-        codec.write_atomically(known, json.dumps({"files": files, "text": done.stderr}).encode())
-    read = _of_text(done.stderr, cached=False)
+        digests = {str(file): _digest(file) for file in own}
+        text = {"files": digests, "text": done.stderr, "needs": needs, "other": other}
+        codec.write_atomically(known, json.dumps(text).encode())
+    read = replace(_of_text(done.stderr), needs=needs, other=other)
     if done.returncode and not read.errors:
         last = next(iter(reversed(done.stderr.strip().splitlines())), f"exit code {done.returncode}")
         return Read(why=f"the compiler refuses its command: {last}")
     return read
 
 
-def _of_text(text: str, *, cached: bool) -> Read:
-    return Read(errors=tuple(errors_in(text)), stopped=STOPS in text, cached=cached)
+def _of_text(text: str) -> Read:
+    return Read(errors=tuple(errors_in(text)), stopped=STOPS in text)
 
 
 def _run(command: Sequence[str], folder: Path) -> "subprocess.CompletedProcess[str]":
     return processes.run(command, limit_s=LIMIT_S, cwd=folder, env={**os.environ, "LC_ALL": "C"})
 
 
-def _remembered(file: Path) -> str | None:
+def _remembered(file: Path) -> Read | None:
     try:
         known = json.loads(file.read_bytes())
         same = all(_digest(Path(name)) == digest for name, digest in known["files"].items())
-        return str(known["text"]) if same else None
+        read = replace(_of_text(known["text"]), needs=bool(known["needs"]), other=str(known["other"]))
+        return read if same else None
     except (OSError, ValueError, KeyError):
         return None
 
 
-def _own_files(names: Path, unit: Unit, headers: Headers | None) -> list[Path] | None:
-    """Return the files that were read, without those of the headers; None where the compiler did not say."""
+def _files(names: Path, unit: Unit) -> list[Path] | None:
+    """Return the files that were read; None where the compiler did not say."""
     try:
         text = names.read_text(encoding="utf-8").partition(":")[2].replace("\\\n", " ").replace("\\ ", "\0")
     except OSError:
         return None
-    files = [unit.folder / name.replace("\0", " ") for name in text.split()]
-    folders = headers.folders if headers is not None else ()
-    return [file for file in files if not any(file.is_relative_to(folder) for folder in folders)]
+    return [unit.folder / name.replace("\0", " ") for name in text.split()]
+
+
+def _other_libtorch(files: Sequence[Path]) -> str:
+    """Return the include folder of a LibTorch that one of ``files`` lies in; empty where none does."""
+    for file in files:
+        if _OF_LIBTORCH.intersection(file.parts):
+            for folder in file.parents:
+                if any((folder / header).is_file() for header in MARKS):
+                    return str(folder)
+    return ""
 
 
 def _digest(file: Path) -> str:

@@ -13,7 +13,7 @@ DATABASE = "compile_commands.json"
 SOURCES = {".c++", ".cc", ".cpp", ".cxx"}
 # Options that say where something goes; what follows them goes too.
 WRITES = {"-o", "-MF", "-MT", "-MQ"}
-ALONE = {"-c", "-MD", "-MMD", "-MP", "-M", "-MM", "-Werror"}
+ALONE = {"-c", "-E", "-S", "-MD", "-MMD", "-MP", "-M", "-MM", "-Werror"}
 INCLUDES = ("-isystem", "-I", "-iquote", "-idirafter")
 # Each lies in the include folder of every LibTorch.
 OF_LIBTORCH = ("c10/macros/Macros.h", "torch/torch.h")

@@ -12,6 +12,7 @@ from harness.report.document import (
     GOOD,
     MORE,
     OPEN,
+    QUIET,
     Cell,
     Document,
     Fact,
@@ -25,6 +26,7 @@ from harness.report.document import (
 
 TONES = {
     CompileOutcome.COMPILES: GOOD,
+    CompileOutcome.NEEDS_NOTHING: QUIET,
     CompileOutcome.NOT_CHECKED: OPEN,
     CompileOutcome.BROKEN_BEFORE: OPEN,
     CompileOutcome.BREAKS: BAD,
@@ -38,7 +40,8 @@ VERIFIED = {True: "compiled here with both", False: "does not compile here with 
 
 def compile_document(check: CompileCheck) -> Document:
     """Return the document."""
-    bad = [unit for unit in check.units if check.outcomes[unit.file] is not CompileOutcome.COMPILES]
+    well = (CompileOutcome.COMPILES, CompileOutcome.NEEDS_NOTHING)
+    bad = [unit for unit in check.units if check.outcomes[unit.file] not in well]
     rows = tuple(_row(unit, check, place) for place, unit in enumerate(sorted(bad, key=lambda unit: not unit.after)))
     return Document(
         title=f"Compile check: LibTorch {check.new}",

@@ -92,9 +92,38 @@ def test_the_same_headers_break_nothing_and_are_not_read_twice(build: Path, caps
     assert {outcome for outcome in first["outcomes"].values()} == {"compiles", "does not compile as it is"}
     assert (first["broken"], first["cached"]) == ([], 0)
     assert _checked(capsys, build, "--new", "old", code=4)["cached"] == len(SOURCES)
-    (build.parent / "fine.cpp").write_text("int f() { return 1; }\n")
+    (build.parent / "fine.cpp").write_text('#include "ATen/ATen.h"\nint f() { return 1; }\n')
     again = _checked(capsys, build, "--new", "old", code=4)
     assert (again["cached"], again["outcomes"]) == (len(SOURCES) - 1, first["outcomes"])
+
+
+def test_a_source_that_reads_no_header_of_libtorch_proves_nothing(
+    build: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = build.parent / "plain.cpp"
+    plain.write_text("#include <vector>\n#ifdef NEVER\n#include <ATen/ATen.h>\n#endif\n")
+    alone = _checked(capsys, plain, "--new", "new", code=4)
+    assert list(alone["outcomes"].values()) == ["includes nothing of LibTorch"]
+    fine = build.parent / "fine.cpp"
+    beside = _checked(capsys, plain, fine, "--new", "new", "--flags=-I../old/include", code=0)
+    assert beside["outcomes"] == {str(plain): "includes nothing of LibTorch", str(fine): "compiles"}
+    assert _checked(capsys, plain, "--new", "new", code=4)["cached"] == 1
+
+
+def test_a_copy_of_the_old_headers_among_the_sources_is_not_the_new_release(
+    build: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = build.parent / "vendored.cpp"
+    copy.write_text('#include "old/include/ATen/ATen.h"\nint f() { return at::gone(); }\n')
+    answer = _checked(capsys, copy, "--new", "new", code=4)
+    assert [unit["why"] for unit in answer["units"]] == [
+        f"it reads another LibTorch's headers: {build.parent / 'old' / 'include'}"
+    ]
+
+
+def test_flags_that_only_preprocess_are_no_check(build: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = _checked(capsys, "gone.cpp", "--new", "new", "--flags=-I old/include -E", code=1)
+    assert list(answer["outcomes"].values()) == ["breaks"]
 
 
 def test_without_its_own_headers_nothing_is_called_broken(build: Path, capsys: pytest.CaptureFixture[str]) -> None:
