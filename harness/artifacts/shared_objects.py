@@ -28,6 +28,10 @@ OBJECT, FUNCTION = 1, 2
 DEFAULT, PROTECTED = 0, 3
 
 
+class DamagedFileError(ConfigError):
+    """An ELF file that may need anything, and cannot be read."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SharedObject:
     """One executable or shared library.
@@ -43,10 +47,12 @@ class SharedObject:
         exported: mangled names that others can link to; ``strong``: those of functions and objects that a program has
             once, so not inline and no template's.
         versions: library -> symbol versions that are needed of it, as ``GLIBC_2.28``; ``provided``: its own.
+        machine: ``"x64"`` or ``"AArch64"``, say.
     """
 
     name: str
     file: str
+    machine: str = "x64"
     needed: tuple[str, ...] = ()
     run_path: tuple[str, ...] = ()
     overrides: bool = False
@@ -72,7 +78,8 @@ def read_file(path: Path) -> SharedObject:
     """Read an executable or a shared library.
 
     Raises:
-        ConfigError: it cannot be read, is no ELF file, is not of 64-bit x86 or ARM, or is linked statically.
+        ConfigError: it cannot be read, is no ELF file, is not for 64 bits, or is linked statically;
+            ``DamagedFileError``: it is cut off, or its section headers are gone.
     """
     try:
         with path.open("rb") as stream:
@@ -88,6 +95,11 @@ def read(stream: BinaryIO, file: str) -> SharedObject:
     try:
         elf = ELFFile(stream)
         dynamic = elf.get_section_by_name(".dynamic")
+        if dynamic is None and any(segment["p_type"] == "PT_DYNAMIC" for segment in elf.iter_segments()):
+            raise DamagedFileError(
+                f"{file} has no section headers, in which its symbols stand",
+                "name the file before sections are stripped",
+            )
         if dynamic is None:
             raise ConfigError(
                 f"{file} is no executable or library that loads others: it has no dynamic section",
@@ -99,7 +111,7 @@ def read(stream: BinaryIO, file: str) -> SharedObject:
             )
         return _read(elf, dynamic, file)
     except (ELFError, ValueError, IndexError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} is no whole ELF file: {error}", "name an executable or a shared library") from None
+        raise DamagedFileError(f"{file} is no whole ELF file: {error}", "copy or build it again") from None
 
 
 def _read(elf: ELFFile, dynamic: Any, file: str) -> SharedObject:
@@ -112,6 +124,7 @@ def _read(elf: ELFFile, dynamic: Any, file: str) -> SharedObject:
     return SharedObject(
         name=next(iter(tags.get("soname", ())), Path(file).name),
         file=file,
+        machine=elf.get_machine_arch(),
         needed=tuple(tags.get("needed", ())),
         run_path=tuple(part for text in tags.get("runpath", tags.get("rpath", ())) for part in text.split(":") if part),
         overrides="runpath" not in tags,

@@ -97,6 +97,7 @@ class LinkCheck:
         image: the root in which libraries were looked for, empty for this machine.
         outcomes: file -> what has to be done with it.
         others: files that need nothing of LibTorch.
+        unread: file -> why nothing is known of it: cut off, without section headers, or for another machine.
         notes: what the new release needs of the machine or image, whatever the binary.
     """
 
@@ -107,4 +108,5 @@ class LinkCheck:
     binaries: tuple[LinkedBinary, ...]
     outcomes: Mapping[str, LinkOutcome] = field(default_factory=dict)
     others: tuple[str, ...] = ()
+    unread: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[LinkNote, ...] = ()

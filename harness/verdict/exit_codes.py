@@ -83,7 +83,7 @@ def _of_many_models(result: object) -> ExitCode:
             if links & {LinkOutcome.RECOMPILE, LinkOutcome.CHANGE_SOURCE} or any(note.stops for note in result.notes):
                 return RED
             enough = all(is_enough(binary, result) for binary in result.binaries)
-            return GREEN if links == {LinkOutcome.LINKS} and enough else OPEN
+            return GREEN if links == {LinkOutcome.LINKS} and enough and not result.unread else OPEN
         case Shadow():
             return DECISIONS[Decision(result.decision)]
         case Interference():

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.artifacts.shared_objects import SharedObject, is_elf, read, read_file
+from harness.artifacts.shared_objects import DamagedFileError, SharedObject, is_elf, read, read_file
 from harness.checks.linking import known_symbols
 from harness.checks.linking.check import check_binary, check_image, interface, libtorch_in_run_path, uses_libtorch
 from harness.checks.linking.headers import FOLDERS, Headers, texts_below, words_below
@@ -54,10 +54,17 @@ def link_check(
     loader = Loader(root=image or Path("/"))
     project.progress.stage("read symbols")
     after = side(new)
-    read_binaries, others = _read(named)
+    read_binaries, others, unread = _read(named)
     words = words_below(source) if source else None
     named_old = old or _of_run_path(read_binaries, loader)
     before = side(named_old or _closest(read_binaries, named))
+    for binary in [one for one in read_binaries if one.machine != after.machine]:
+        unread[binary.file] = f"it is for {binary.machine}, and {after.name} for {after.machine}"
+        read_binaries.remove(binary)
+    if not read_binaries:
+        raise ConfigError(
+            "; ".join(f"{file}: {why}" for file, why in unread.items()), "name a LibTorch of that machine"
+        )
     project.progress.stage("compare", len(read_binaries))
     checked = []
     for binary in read_binaries:
@@ -72,6 +79,7 @@ def link_check(
         binaries=tuple(checked),
         outcomes={binary.file: outcome_of(binary) for binary in checked},
         others=tuple(others),
+        unread=unread,
         notes=check_image(before, after, loader, read_binaries),
     )
 
@@ -93,24 +101,30 @@ def _closest(binaries: Sequence[SharedObject], named: Sequence[Path]) -> str:
     return closest
 
 
-def _read(named: Sequence[Path]) -> tuple[list[SharedObject], list[str]]:
-    """Return the binaries that need LibTorch, and the files that do not; LibTorch's own libraries are neither."""
-    binaries, others = [], []
+def _read(named: Sequence[Path]) -> tuple[list[SharedObject], list[str], dict[str, str]]:
+    """Return the binaries that need LibTorch, the files that do not, and those that cannot be read, with why.
+
+    LibTorch's own libraries are none of them.
+    """
+    binaries, others, unread = [], [], {}
     for path, asked_for in binaries_in(named):
         if not asked_for and LIBRARY.fullmatch(path.name):
             continue
         try:
             binary = read_file(path)
-        except ConfigError:
+        except ConfigError as error:
             if asked_for:
                 raise
+            if isinstance(error, DamagedFileError):
+                unread[str(path)] = str(error).removeprefix(f"{path} ")
+                continue
             others.append(str(path))  # object files, static and 32-bit executables of a folder
             continue
         if uses_libtorch(binary):
             binaries.append(binary)
         else:
             others.append(str(path))
-    return binaries, others
+    return binaries, others, unread
 
 
 def side(name: str) -> LibTorch:

@@ -32,6 +32,7 @@ class LibTorch:
             MKL's; ``defined``: those that it defines for the whole process, so without inline functions.
         declares: whether its headers name a symbol, by its mangled name; always False where it has none.
         versions: the highest version of the system's symbols that it needs: ``{"GLIBC": "2.28"}``.
+        machine: as of a ``SharedObject``.
     """
 
     name: str
@@ -41,6 +42,7 @@ class LibTorch:
     defined: frozenset[str]
     declares: Callable[[str], bool] = lambda _: False
     versions: Mapping[str, str] = field(default_factory=dict)
+    machine: str = "x64"
 
     @functools.cached_property
     def new_strings(self) -> bool:
@@ -99,6 +101,7 @@ def of_libraries(
         defined=frozenset(defined),
         declares=declares,
         versions=highest(library.versions for library in libraries),
+        machine=next((library.machine for library in libraries), "x64"),
     )
 
 

@@ -66,6 +66,7 @@ def link_document(check: LinkCheck) -> Document:
                 title="Binaries",
                 blocks=(
                     Table(heads=heads, rows=rows, numbers=(2, 3), noun="binary"),
+                    *(Fact("not read", f"{file}: {why}", tone=OPEN) for file, why in check.unread.items()),
                     *facts([("old release", _guess(check))]),
                     *facts([("also read", _others(check))], MORE),
                 ),
@@ -86,6 +87,8 @@ def _summary(check: LinkCheck) -> str:
         for outcome in reversed(LinkOutcome)
         if outcome in outcomes
     ]
+    if check.unread:
+        words.append(f"{counted(len(check.unread), 'binary', 'binaries')}: not read")
     return "; ".join(words) or "nothing here needs LibTorch"
 
 

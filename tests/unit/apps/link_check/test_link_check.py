@@ -105,3 +105,25 @@ def test_a_cut_file_is_one_line(folder: Path, tmp_path: Path, capsys: pytest.Cap
         (tmp_path / "cut.so").write_bytes(whole[:size])
         assert main(["link-check", str(tmp_path / "cut.so"), "--new", "2.6.0"]) == 2
         assert "cut.so is no whole ELF file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("change", "why"), [("cut", "is no whole ELF file"), ("machine", "it is for AArch64")])
+def test_a_binary_of_a_folder_that_cannot_be_read_is_no_green(
+    change: str, why: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside one that links; alone, it is refused."""
+    shutil.copy(folder / "twin.so", tmp_path)
+    check = ["link-check", str(tmp_path), "--old", "2.6.0", "--new", "2.6.0"]
+    assert main(check) == 0
+    whole = bytearray((folder / "server.so").read_bytes())
+    if change == "machine":
+        whole[18:20] = (183).to_bytes(2, "little")  # e_machine: EM_AARCH64
+    (tmp_path / "server.so").write_bytes(whole if change == "machine" else whole[: len(whole) // 2])
+    capsys.readouterr()
+    assert main([*check, "--format", "json"]) == 4
+    answer = json.loads(capsys.readouterr().out)
+    assert [Path(file).name for file in answer["unread"]] == ["server.so"]
+    assert why in next(iter(answer["unread"].values()))
+    assert main(check) == 4
+    assert "1 binary: not read" in capsys.readouterr().out
+    assert main(["link-check", str(tmp_path / "server.so"), "--old", "2.6.0", "--new", "2.6.0"]) == 2
