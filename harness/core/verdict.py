@@ -37,7 +37,8 @@ class Finding:
         detail: a few facts for machines.
         quantity: of a time or of memory which it is, as in ``core.quantities``; ``limit``: the ratio new/old that was
             accepted when it was made, None where its maker did not say.
-        subject: what it is about where the kind does not say that: an operator, what was not measured.
+        subject: what it is about where the kind does not say that: an operator, or several with commas; what was not
+            measured.
         error: what torch or the model said, its type first; empty where nothing was raised.
         standstill: of a hang or crash where it is, as far as somebody looked.
         settings: those that differ between the sides and may be why: name -> what they are, in words.
@@ -293,6 +294,8 @@ class Waiver:
     Attributes:
         issue: a link to where it is followed up, or empty.
         bound: the largest size (``Finding.size``) that it covers; None where any.
+        about: what fails, as ``subject_of`` of ``harness/verdict/causes.py`` has it, e.g. ``"aten::foo"``; empty where
+            any of its kind.
         old, new: specifiers (PEP 440) of the torch releases that it is for, e.g. ``"~=2.6.0"``; empty where any.
         scenario, device, profile: those that it is for; each empty where any.
     """
@@ -304,6 +307,7 @@ class Waiver:
     expires: date
     issue: str = ""
     bound: float | None = None
+    about: str = ""
     old: str = ""
     new: str = ""
     scenario: str = ""

@@ -251,12 +251,13 @@ class WithWorker(Probed):
     """The runtime that initializes server groups is chosen and built.
 
     ``worker_notes`` say why it is not the one a reader would expect. ``for_python`` are the models that servers written
-    in Python are asked about too.
+    in Python are asked about too. ``predictions``: what reading the artifacts has shown; empty where nobody read them.
     """
 
     worker: str
     worker_notes: tuple[str, ...]
     for_python: frozenset[str] = frozenset()
+    predictions: Mapping[str, InspectedFile] = field(default_factory=dict)
 
     def can_do(self, *, native_only: bool) -> bool:
         """Whether this run's worker can do an initialization: some need the C++ one."""

@@ -70,6 +70,7 @@ FOLLOWS = ("not_measured", "not_called")
 ANSWERS = ("values", "late_divergence", "error_limit", "nan_placement", "race", "graph_replay", "structure", "dtype")
 # Two models that show these need not have anything in common.
 OF_THE_MODEL = (*ANSWERS, "input_changed", "hang", "crash")
+OF_A_PLACE = ("hang", "crash")
 # Their text names the operator, where it is one.
 RAISED = ("call_error", "concurrent_error")
 STATUS_RANK = {
@@ -270,6 +271,25 @@ def _key_of_time(item: _Red, finding: Finding, report: RunReport) -> Key | None:
     return Key("limit", f"limit-{_slug(name)}", _cut(f"{words} is beyond its limit"))
 
 
+def subject_of(finding: Finding, model: str) -> str:
+    """Return what a failure is of, by which one is told from another of its kind; empty where nothing says so.
+
+    That is an operator (several stand with commas between them), else the error in short, else what stacks mean.
+    """
+    if finding.subject:
+        return finding.subject
+    if finding.error:
+        refused = _refused(finding.error) if finding.kind == "load_error" else None
+        return refused[0] if refused else _named(_normal(prose(finding.error), model))
+    return finding.standstill.reading if finding.standstill is not None else ""
+
+
+def is_same(subject: str, finding: Finding, model: str) -> bool:
+    """Whether a failure is of no more than ``subject``; a hang or crash may be, where nobody saw its stacks."""
+    now = subject_of(finding, model)
+    return set(now.split(", ")) <= set(subject.split(", ")) if now else finding.kind in OF_A_PLACE
+
+
 def _key_of_operator(item: _Red, finding: Finding, report: RunReport) -> Key | None:
     release = report.new.name
     if finding.kind == "load_error":
@@ -292,14 +312,18 @@ def _key_of_refusal(item: _Red, finding: Finding, release: str) -> Key | None:
             does = "does not have it" if known.kind == "operator_missing" else _plain(known.text)
             return Key("operator", f"operator-{_slug(known.subject)}", _cut(f"{known.subject}: {release} {does}"))
         return Key("operator", known.kind.replace("_", "-"), _cut(known.text))
-    missing = _UNKNOWN_OPERATOR.search(finding.error)
+    refused = _refused(finding.error)
+    return refused and Key("operator", f"operator-{refused[0]}", _cut(f"{refused[0]}: {release} {refused[1]}"))
+
+
+def _refused(error: str) -> tuple[str, str] | None:
+    """Return the operator that an error of loading is about, and what the release does; None where it is of none."""
+    missing = _UNKNOWN_OPERATOR.search(error)
     if missing:
-        return Key("operator", f"operator-{missing[1]}", _cut(f"{missing[1]}: {release} does not have it"))
-    refusal = _REFUSAL.search(finding.error)
-    refused = _CALLED_OPERATOR.search(finding.error, refusal.end()) if refusal else None
-    if refused:
-        return Key("operator", f"operator-{refused[1]}", _cut(f"{refused[1]}: {release} refuses the arguments"))
-    return None
+        return missing[1], "does not have it"
+    refusal = _REFUSAL.search(error)
+    refused = _CALLED_OPERATOR.search(error, refusal.end()) if refusal else None
+    return (refused[1], "refuses the arguments") if refused else None
 
 
 def _plain(text: str) -> str:
@@ -332,7 +356,7 @@ def _culprits(item: _Red) -> tuple[str, ...]:
 def _key_of_place(item: _Red, finding: Finding) -> Key | None:
     """Return the place at which a process hangs or crashes: what its stacks mean, else their innermost frames."""
     place = finding.standstill
-    if finding.kind not in ("hang", "crash") or place is None:
+    if finding.kind not in OF_A_PLACE or place is None:
         return None
     does = "hangs" if finding.kind == "hang" else "crashes"
     if place.reading:

@@ -38,8 +38,9 @@ from harness.serving.scenarios import INITIALIZATIONS
 from harness.serving.settings.differences import Setting
 from harness.verdict.alone import judge_one, not_made, settings_between, unsupported_words
 from harness.verdict.enforce import WaiverContext, enforce, judge_timed, settled
-from harness.verdict.inputs import guess_of, with_changed_operators
+from harness.verdict.inputs import changed, guess_of, with_changed_operators, with_subjects
 from harness.verdict.latency import may_be_taken_off
+from harness.verdict.prediction import refused_operators
 from harness.verdict.startup import (
     Initialization,
     InitializationResult,
@@ -79,6 +80,11 @@ def judge_cells(facts: Timed, effects: Effects, attributions: Attributions = NOT
     slow = slow_starts(facts)
     for model in facts.plan.models:
         cells = _with_slow_starts(_cells(model, facts, effects, attributions), slow)
+        artifact = facts.exports[model.name].artifact
+        if artifact is not None:
+            operators = changed(artifact, facts.pair, draws=facts.draws(model.name))
+            refused = refused_operators(facts.predictions.get(model.name))
+            cells = tuple(with_subjects(cell, facts.pair, operators, refused) for cell in cells)
         verdicts[model.name] = tuple(enforced(cell, facts, effects) for cell in cells)
     context = waiver_context(facts, effects)
     return Judged(**Timed.known(facts), verdicts=settled(verdicts, facts.plan.settings.policy, context))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from harness.checks.prediction.semantics import changes_between
+from harness.checks.prediction.semantics import SemanticChange, can_show, changes_between
 from harness.core.findings import Severity, status_of, weight
 from harness.core.models import Artifact
 from harness.core.outcome import Status
@@ -146,9 +146,37 @@ def changed_operators(artifact: Artifact, pair: tuple[str, str], *, draws: bool)
             message=f"{change.operator}: {change.what} ({change.source}); {UNSHOWN}",
             subject=change.operator,
         )
+        for change in changed(artifact, pair, draws=draws)
+    )
+
+
+def changed(artifact: Artifact, pair: tuple[str, str], *, draws: bool) -> tuple[SemanticChange, ...]:
+    """Return what is known to answer otherwise between two releases, of the operators of an artifact."""
+    return tuple(
+        change
         for change, _ in changes_between(*pair)
         if change.operator in artifact.operators and (draws or not change.drawn)
     )
+
+
+def with_subjects(
+    verdict: CellVerdict, pair: tuple[str, str], changes: Sequence[SemanticChange], refused: Sequence[str]
+) -> CellVerdict:
+    """Return the verdict with the operators that its failures are of, so that a waiver of one covers no other.
+
+    ``changes``: of the model's operators; ``refused``: those for which it will not load.
+    """
+
+    def operators(finding: Finding) -> Sequence[str]:
+        if finding.kind == "load_error":
+            return refused
+        return [item.operator for item in changes if not finding.error and can_show(item, finding, *pair)]
+
+    findings = (
+        item if item.subject else replace(item, subject=", ".join(sorted(set(operators(item)))))
+        for item in verdict.findings
+    )
+    return replace(verdict, findings=tuple(findings))
 
 
 def unseen_changes(row: RowVerdict) -> tuple[Finding, ...]:

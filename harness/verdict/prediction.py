@@ -93,6 +93,14 @@ def deciding(verdict: StaticVerdict) -> tuple[StaticFinding, ...]:
     return tuple(finding for finding in verdict.findings if finding.weight is weight)
 
 
+def refused_operators(file: InspectedFile | None) -> tuple[str, ...]:
+    """Return the operators for which the new release will not load a file; none where nobody has read it."""
+    verdict = file.verdicts.get("new") if file is not None else None
+    if verdict is None or verdict.prediction is not Prediction.FAILS:
+        return ()
+    return tuple(dict.fromkeys(item.subject for item in deciding(verdict) if "::" in item.subject))
+
+
 def changed_semantics(verdict: StaticVerdict) -> tuple[StaticFinding, ...]:
     return tuple(finding for finding in verdict.findings if finding.kind == SEMANTICS_CHANGED)
 

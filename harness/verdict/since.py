@@ -15,6 +15,7 @@ from harness.core.outcome import Status
 from harness.core.report import BaselineReport, CellChange, CellTrend, ModelReport, RunReport, SideReport
 from harness.core.text import counted, first_few, joined, times_of
 from harness.core.verdict import CellVerdict, Finding
+from harness.verdict.causes import is_same, subject_of
 
 # Sizes of one kind that lie within this factor count as the same failure.
 GROWN = 2.0
@@ -69,6 +70,30 @@ class Seen:
         }
         return frozenset(failing or {finding.kind for finding in self.cell.findings})
 
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What it fails by, in words, each once: ``load_error of aten::foo``."""
+        return tuple(sorted({self._failure(item) for item in self.cell.findings if item.kind in self.kinds}))
+
+    def unlike(self, before: "Seen") -> tuple[str, ...]:
+        """Return its failures of a kind that ``before`` had not, or of another operator or error than all it had."""
+        model = self.cell.model
+        had = {
+            kind: [subject_of(item, model) for item in before.cell.findings if item.kind == kind]
+            for kind in before.kinds
+        }
+        new = (
+            self._failure(item)
+            for item in self.cell.findings
+            if item.kind in self.kinds
+            and (item.kind not in had or not any(not about or is_same(about, item, model) for about in had[item.kind]))
+        )
+        return tuple(sorted(set(new)))
+
+    def _failure(self, finding: Finding) -> str:
+        subject = subject_of(finding, self.cell.model)
+        return f"{finding.kind} of {subject}" if subject else finding.kind
+
 
 TrendAndReason = tuple[CellTrend, str]
 # Failures and rounds, those of another run: whether the first clearly fails more often.
@@ -112,9 +137,9 @@ def _how_broken(now: Seen) -> str:
 
 
 def _both_red(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> TrendAndReason:
-    others = sorted(now.kinds - before.kinds)
+    others = now.unlike(before)
     if others:
-        how = f"fails otherwise: {', '.join(others)}; before: {', '.join(sorted(before.kinds)) or 'unknown'}"
+        how = f"fails otherwise: {', '.join(others)}; before: {', '.join(before.failures) or 'unknown'}"
         return (CellTrend.FLAKY, f"{how}; {SAME_ASKED}") if same_asked else (CellTrend.NEW, how)
     change = CellTrend.GREW if _is_worse(before, now, more_often) else CellTrend.UNCHANGED
     return change, joined(_rates(before, now, more_often), *_sizes(before, now), _other_policy(before, now))

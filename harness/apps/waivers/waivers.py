@@ -24,6 +24,7 @@ from harness.verdict.waivers.apply import (
     counting,
     covering_waiver,
     failing_findings,
+    is_about,
 )
 from harness.verdict.waivers.entries import NEW_FILE, parse_waivers, with_waivers, without_entries
 from harness.verdict.waivers.making import one_per_kind, waivers_for
@@ -67,7 +68,7 @@ def add(
     expires: dt.date | None = None,
     bound: float | None = None,
 ) -> WaiverReport:
-    """Write a waiver for each model and kind of finding that fails the cells named; return what was written."""
+    """Write a waiver for each model and failure of the cells named; return what was written."""
     finished = read_report(project, run_name)
     project = project.of_run(finished.folder)
     source, ids = finished.report.policy.source, tuple[str, ...]()
@@ -127,8 +128,8 @@ def _not_yet(
     made: Sequence[Waiver], cell: CellVerdict, known: Sequence[Waiver], ran: Ran, today: dt.date
 ) -> list[Waiver]:
     valid = counting(known, cell, ran, today)
-    open_still = {item.kind for item in failing_findings(cell) if covering_waiver(item, valid) is None}
-    return [item for item in made if item.kind in open_still]
+    open_still = [item for item in failing_findings(cell) if covering_waiver(item, valid) is None]
+    return [item for item in made if any(is_about(item, finding) for finding in open_still)]
 
 
 def _all_waived(cells: Sequence[CellVerdict], known: Sequence[Waiver], file: str, ran: Ran) -> ConfigError:

@@ -81,6 +81,7 @@ def build_workers(
         worker=worker,
         worker_notes=(why,) if why else (),
         for_python=frozenset(_served_by_python(facts, predictions)),
+        predictions=predictions,
     )
 
 

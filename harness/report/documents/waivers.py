@@ -37,7 +37,7 @@ def waivers_document(uses: Sequence[WaiverUse], title: str, *, in_a_run: bool) -
 def _entry(use: WaiverUse, *, in_a_run: bool) -> Part:
     waiver = use.waiver
     lines = [
-        ("covers", joined(place_words(waiver), bound_words(waiver), f"torch {range_words(waiver)}")),
+        ("covers", joined(waiver.about, place_words(waiver), bound_words(waiver), f"torch {range_words(waiver)}")),
         ("until", f"{waiver.expires} ({days_words(use.days_left)}), {waiver.owner}: {waiver.reason}"),
     ]
     seen = f"; {size_words(waiver.kind, waiver.bound, use.size)[1]} was seen" if use.size is not None else ""

@@ -14,6 +14,7 @@ from harness.core.outcome import Status
 from harness.core.plan import Plan
 from harness.core.text import joined
 from harness.core.verdict import CellVerdict, Finding, Waived, Waiver
+from harness.verdict.causes import is_same, subject_of
 from harness.verdict.waivers.entries import WAIVER_KINDS
 
 
@@ -58,6 +59,11 @@ def _is_in(version: str, specifiers: str) -> bool:
         return not specifiers or SpecifierSet(specifiers).contains(version, prereleases=True)
     except InvalidVersion:
         return False
+
+
+def is_about(waiver: Waiver, finding: Finding) -> bool:
+    """Whether a finding is of the kind that a waiver covers, and of what it was made for."""
+    return finding.kind == waiver.kind and (not waiver.about or is_same(waiver.about, finding, waiver.model))
 
 
 def is_within(waiver: Waiver, finding: Finding) -> bool:
@@ -117,8 +123,8 @@ def _noted(cell: CellVerdict, *sentences: str) -> CellVerdict:
 
 
 def covering_waiver(finding: Finding, valid: Sequence[Waiver]) -> Waiver | None:
-    """Return the first waiver of a finding's kind that covers its size."""
-    return next((item for item in valid if item.kind == finding.kind and is_within(item, finding)), None)
+    """Return the first waiver of what a finding is about that covers its size."""
+    return next((item for item in valid if is_about(item, finding) and is_within(item, finding)), None)
 
 
 def _why_not(findings: Sequence[Finding], mine: Sequence[Waiver], ran: Ran, today: date) -> Iterator[Finding]:
@@ -132,6 +138,10 @@ def _why_not(findings: Sequence[Finding], mine: Sequence[Waiver], ran: Ran, toda
         elif not is_for(waiver, ran):
             message = f"{who} is for torch {range_words(waiver)}, and this is {ran.old} to {ran.new}"
             yield Finding(kind="waiver_elsewhere", message=message)
+        elif not all(is_about(waiver, item) for item in alike):
+            others = dict.fromkeys(subject_of(item, waiver.model) for item in alike if not is_about(waiver, item))
+            named = ", ".join(filter(None, others)) or "another difference"
+            yield Finding(kind="waiver_elsewhere", message=f"{who} is for {waiver.about}, and this is {named}")
         else:
             worst = max((item.size for item in alike), key=lambda size: math.inf if size is None else size)
             limit, size = size_words(waiver.kind, waiver.bound, worst)

@@ -16,7 +16,7 @@ from harness.core.verdict import Waiver
 from harness.serving.scenarios import CELL_SCENARIOS
 
 REQUIRED = ("model", "kind", "reason", "owner", "expires")
-OPTIONAL = ("issue", "bound", "old", "new", "scenario", "device", "profile")
+OPTIONAL = ("issue", "bound", "about", "old", "new", "scenario", "device", "profile")
 # Findings about waivers themselves.
 WAIVER_KINDS = ("waiver_expired", "waiver_exceeded", "waiver_elsewhere", "waiver_unused")
 DEVICE = re.compile(NAME_PATTERN)

@@ -13,12 +13,15 @@ from harness.core.findings import MEASURES, SEVERITY
 from harness.core.measurement import LatencyMeasurement
 from harness.core.outcome import Status
 from harness.core.verdict import CellVerdict, Waiver
+from harness.verdict.causes import subject_of
 from harness.verdict.commands import PLACEHOLDERS
 from harness.verdict.waivers.apply import Ran, failing_findings
 from harness.verdict.waivers.entries import LINK, why_no_bound
 
 # Chosen: a quarter is time to mend a model, and not to forget it.
 DEFAULT_DAYS = 90
+Sizes = dict[tuple[str, str], float | None]
+"""Kind of a failure and what it is about -> its size, or the bound of it."""
 WORDS_HINT = "say who answers for it, and why it is known"
 WHY_NOT = {
     Status.PASS: ("passes: there is nothing to waive", "name one of the red cells of its report"),
@@ -45,7 +48,7 @@ def waivers_for(
     today: dt.date,
     latency: LatencyMeasurement | None = None,
 ) -> tuple[Waiver, ...]:
-    """Return a waiver per kind of finding that fails a cell, no broader than what was seen.
+    """Return a waiver per kind of finding that fails a cell and what it is about, no broader than what was seen.
 
     ``bound`` replaces the size that was seen, for the one kind that has a size. Raises ``ConfigError``: the cell is not
     red, or an argument is wrong; it says what to do.
@@ -60,7 +63,7 @@ def waivers_for(
     sizes = _sizes(cell)
     if not sizes:
         raise ConfigError(f"{cell.cell} has no finding that can be waived", "see its evidence in the report")
-    for kind in sizes:
+    for kind, _ in sizes:
         if kind not in SEVERITY:
             raise ConfigError(f"{cell.cell}: this harness knows no finding {kind}", "waive it with the one that ran")
     bounds = _bounds(sizes, bound, _highs(latency))
@@ -73,22 +76,23 @@ def waivers_for(
             owner=owner,
             expires=ends,
             issue=issue,
-            bound=bounds[kind],
+            bound=bounds[kind, about],
+            about=about,
             old=old,
             new=new,
             scenario=cell.scenario,
             device=ran.device,
             profile=ran.profile,
         )
-        for kind in sizes
+        for kind, about in sizes
     )
 
 
 def one_per_kind(waivers: Sequence[Waiver]) -> list[Waiver]:
-    """Return one waiver per model and kind: for any scenario and with the largest bound where cells of several fail."""
-    groups: dict[tuple[str, str], list[Waiver]] = {}
+    """Return one waiver per model and failure; of several scenarios one for any, with the largest bound."""
+    groups: dict[tuple[str, str, str], list[Waiver]] = {}
     for waiver in waivers:
-        groups.setdefault((waiver.model, waiver.kind), []).append(waiver)
+        groups.setdefault((waiver.model, waiver.kind, waiver.about), []).append(waiver)
     return [
         replace(
             same[0],
@@ -109,12 +113,12 @@ def _check_words(*, owner: str, reason: str, issue: str) -> None:
         raise ConfigError(f"--issue {issue}: not a link", "write one that begins with https://")
 
 
-def _sizes(cell: CellVerdict) -> dict[str, float | None]:
-    """Return the kinds that fail a cell, each with its largest size; None where one of them has none."""
-    by_kind: dict[str, list[float | None]] = {}
+def _sizes(cell: CellVerdict) -> Sizes:
+    """Return what fails a cell, each with its largest size; None where one of them has none."""
+    failing: dict[tuple[str, str], list[float | None]] = {}
     for finding in failing_findings(cell):
-        by_kind.setdefault(finding.kind, []).append(finding.size)
-    return {kind: _largest(sizes) for kind, sizes in by_kind.items()}
+        failing.setdefault((finding.kind, subject_of(finding, cell.model)), []).append(finding.size)
+    return {failure: _largest(sizes) for failure, sizes in failing.items()}
 
 
 def _largest(sizes: Sequence[float | None]) -> float | None:
@@ -130,22 +134,23 @@ def _highs(latency: LatencyMeasurement | None) -> dict[float, float]:
     return {item.ratio: item.high for item in ratios if item is not None and math.isfinite(item.high)}
 
 
-def _bounds(sizes: dict[str, float | None], bound: float | None, highs: dict[float, float]) -> dict[str, float | None]:
-    """Return the bound of each kind: the one that was asked for, or a little above what was seen."""
-    sized = [kind for kind in sizes if kind in MEASURES]
+def _bounds(sizes: Sizes, bound: float | None, highs: dict[float, float]) -> Sizes:
+    """Return the bound of each: the one that was asked for, or a little above what was seen."""
+    sized = [failure for failure in sizes if failure[0] in MEASURES]
+    kinds = [kind for kind, _ in sized or sizes]
     if bound is None:
-        seen = {kind: size for kind, size in sizes.items() if kind in sized and size is not None}
-        bounds = {kind: at_most(size, MEASURES[kind], highs.get(size, 0.0)) for kind, size in seen.items()}
-        return {kind: bounds.get(kind) for kind in sizes}
+        seen = {failure: size for failure, size in sizes.items() if failure in sized and size is not None}
+        bounds = {failure: at_most(size, MEASURES[failure[0]], highs.get(size, 0.0)) for failure, size in seen.items()}
+        return {failure: bounds.get(failure) for failure in sizes}
     if len(sized) != 1:
-        what = f"has {', '.join(sized)}, each with a size of its own" if sized else f"has no size ({', '.join(sizes)})"
+        what = f"has {', '.join(kinds)}, each with a size of its own" if sized else f"has no size ({', '.join(kinds)})"
         raise ConfigError(f"--bound: what fails this cell {what}", "leave it out, and edit what was written")
-    problem, size = why_no_bound(sized[0], bound), sizes[sized[0]]
+    problem, size = why_no_bound(kinds[0], bound), sizes[sized[0]]
     if problem is not None:
         raise ConfigError(f"--bound {bound:g}{problem[0]}", problem[1])
     if size is not None and bound < size:
         raise ConfigError(f"--bound {bound:g} does not cover the {size:.3g} that was seen", "name a larger one")
-    return {kind: bound if kind in sized else None for kind in sizes}
+    return {failure: bound if failure in sized else None for failure in sizes}
 
 
 def at_most(size: float, measure: str, high: float = 0.0) -> float:

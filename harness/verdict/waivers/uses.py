@@ -9,7 +9,7 @@ from harness.core.outcome import Status
 from harness.core.report import RunReport
 from harness.core.text import counted, first_few
 from harness.core.verdict import CellVerdict, Finding, Waiver, WaiverState, WaiverUse
-from harness.verdict.waivers.apply import Ran, concerns, failing_findings, has_expired, is_for, is_within
+from harness.verdict.waivers.apply import Ran, concerns, failing_findings, has_expired, is_about, is_for, is_within
 
 # Chosen: two weeks' notice leaves the owner time for one more release with a fix.
 SOON_DAYS = 14
@@ -85,7 +85,7 @@ def _is_red(cell: CellVerdict) -> bool:
 
 
 def _covered(waiver: Waiver, cell: CellVerdict) -> list[Finding]:
-    return [finding for finding in failing_findings(cell) if finding.kind == waiver.kind]
+    return [finding for finding in failing_findings(cell) if is_about(waiver, finding)]
 
 
 def _was_looked_for(waiver: Waiver, own: Sequence[CellVerdict]) -> bool:

@@ -8,11 +8,13 @@ from harness.verdict.inputs import (
     guess_notes,
     inputs_words,
     latency_with_inputs,
+    changed,
     untested_method_notes,
     with_changed_operators,
     with_inputs,
     with_provenance,
     with_requests,
+    with_subjects,
 )
 from harness.core.models import InputSet
 from harness.core.outcome import Status
@@ -46,6 +48,15 @@ def test_guessed_inputs_are_reported_behind_everything_else() -> None:
 
 BICUBIC = ("aten::relu", "aten::upsample_bicubic2d")
 DRAWS = ("aten::dropout",)
+
+
+def test_a_failure_is_of_the_operators_that_can_show_it_and_of_no_other() -> None:
+    pair = ("2.1.2", "2.6.0")
+    known = changed(artifact(operators=BICUBIC), pair, draws=False)
+    red = verdict(Status.FAIL, *(verdicts.finding(kind) for kind in ("load_error", "values", "dtype")))
+    told = with_subjects(red, pair, known, ("c::d", "a::b"))
+    assert [item.subject for item in told.findings] == ["a::b, c::d", "aten::upsample_bicubic2d", ""]
+    assert with_subjects(red, pair, (), ()) == red
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,15 @@ def test_another_failure_of_a_red_cell_is_new() -> None:
     assert (only(found), why(found)) == (CellTrend.NEW, "fails otherwise: crash; before: hang")
 
 
+def test_a_failure_of_another_operator_is_new_and_of_the_same_is_not() -> None:
+    load = Finding(kind="load_error", message="does not load", error="RuntimeError: Unknown builtin op: prim::is_ort.")
+    other = replace(load, subject="prims::slice")
+    before, now = (run(alone(Status.XFAIL, item), asked=item.subject) for item in (load, other))
+    assert only(since(before, now)) is CellTrend.NEW
+    assert why(since(before, now)) == "fails otherwise: load_error of prims::slice; before: load_error of prim::is_ort"
+    assert only(since(before, run(alone(Status.XFAIL, replace(load, subject="prim::is_ort"))))) is CellTrend.UNCHANGED
+
+
 def test_a_failure_that_has_grown_says_so() -> None:
     grown = replace(VALUES, size=0.4)
     worse = since(run(alone(Status.FAIL, VALUES)), run(alone(Status.FAIL, grown)))

@@ -1,12 +1,15 @@
 """What waivers do to a cell: an owner, a reason, an expiry date, a bound, and nothing that is silently ignored."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from harness.verdict.waivers.apply import Ran, apply_waivers, is_for, without_waivers
+from harness.verdict.waivers.making import waivers_for
+from harness.verdict.waivers.uses import waiver_uses
 from harness.core.outcome import Status
-from harness.core.verdict import Ruled, Waived
+from harness.core.verdict import Ruled, Standstill, Waived, WaiverState
 from tests.unit.builders.verdicts import finding, verdict
 from tests.unit.builders.verdicts import DAY, RAN, in_days, sized, waiver
 
@@ -182,3 +185,43 @@ def test_a_cell_that_is_judged_again_forgets_its_waivers(days: int, note: str) -
         assert without_waivers(judged) == red
         assert apply_waivers(without_waivers(judged), (), RAN, DAY) == red
         assert apply_waivers(without_waivers(judged), waivers, RAN, in_days(days)) == judged
+
+
+GONE = "RuntimeError: Unknown builtin op: {}."
+SHAPE = "RuntimeError: m: shape '[{}]' is invalid for input of size {}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "was", "same", "other"),
+    [
+        (
+            "load_error",
+            {"error": GONE.format("prim::is_ort")},
+            {"subject": "prim::is_ort"},
+            {"subject": "prims::slice"},
+        ),
+        ("load_error", {"subject": "a::b, c::d"}, {"error": GONE.format("c::d")}, {"subject": "a::b, c::d, e::f"}),
+        (
+            "load_error",
+            {"subject": "a::b"},
+            {"subject": "a::b"},
+            {"error": "RuntimeError: the archive is of the future"},
+        ),
+        ("call_error", {"error": SHAPE.format("1, 7", 8)}, {"error": SHAPE.format(3, 5)}, {"error": "ValueError: no"}),
+        ("values", {"subject": "aten::upsample_bicubic2d"}, {"subject": "aten::upsample_bicubic2d"}, {}),
+        ("hang", {"standstill": Standstill(reading="a")}, {}, {"standstill": Standstill(reading="b")}),
+    ],
+)
+def test_a_waiver_covers_what_it_was_made_for_and_nothing_else_of_its_kind(
+    kind: str, was: dict[str, Any], same: dict[str, Any], other: dict[str, Any]
+) -> None:
+    first, again, another = (verdict(Status.FAIL, replace(finding(kind), **facts)) for facts in (was, same, other))
+    made = waivers_for(first, RAN, owner="ann", reason="known", issue="", expires=None, bound=None, today=DAY)
+    assert [apply_waivers(cell, made, RAN, DAY).status for cell in (first, again)] == [Status.XFAIL, Status.XFAIL]
+    red = apply_waivers(another, made, RAN, DAY)
+    assert (red.status, [item.kind for item in red.findings]) == (Status.FAIL, [kind, "waiver_elsewhere"])
+    assert red.findings[1].message.startswith(f"the waiver of ann is for {made[0].about}, and this is ")
+    assert [use.state for use in waiver_uses([another], made, RAN, DAY)] == [
+        WaiverState.UNUSED if kind == "values" else WaiverState.NOT_JUDGED
+    ]
+    assert apply_waivers(another, (replace(made[0], about=""),), RAN, DAY).status is Status.XFAIL

@@ -36,6 +36,7 @@ expires = 2026-11-21
 MORE = """\
 issue = "https://example.org/1"
 bound = 0.002
+about = "aten::foo"
 old = "~=2.1.2"
 new = ">=2.6,<2.8"
 scenario = "alone"
@@ -62,6 +63,7 @@ def test_optional_keys_are_read() -> None:
         WAIVER,
         issue="https://example.org/1",
         bound=0.002,
+        about="aten::foo",
         old="~=2.1.2",
         new=">=2.6,<2.8",
         scenario="alone",
