@@ -1,8 +1,10 @@
 """The entry point: the command that was typed, its exit code, and errors in one line."""
 
+import argparse
 import atexit
 import errno
 import os
+import shlex
 import signal
 import sys
 import time
@@ -23,6 +25,7 @@ REQUIRED = (
     "tabulate",
 )
 
+WITHOUT_A_RUN = (ExitCode.CONFIGURATION, ExitCode.ENVIRONMENT, ExitCode.INTERNAL)
 # A supervisor that sends SIGTERM again, or a person who presses Ctrl-C again, means the same end, which takes so long.
 AGAIN_S = 10.0
 ENDING = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
@@ -66,6 +69,34 @@ def program() -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors are one line each on standard error."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _main(arguments)
+    except SystemExit as left:  # of argparse
+        _keep_attempt(arguments, int(left.code or 0))
+        raise
+    _keep_attempt(arguments, code)
+    return code
+
+
+def _keep_attempt(arguments: Sequence[str], code: int) -> None:
+    """Keep that ``compat`` ended without a run: ``report last`` would show the run before it, which may be green."""
+    if "compat" not in arguments or "--list" in arguments or code not in WITHOUT_A_RUN:
+        return
+    from harness.project import REPORTS
+    from harness.store.run_folder import keep_attempt
+
+    where = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    where.add_argument("--out")
+    where.add_argument("--project", default=".")
+    try:
+        named = where.parse_known_args(arguments)[0]
+    except argparse.ArgumentError:  # nothing follows them
+        named = argparse.Namespace(out=None, project=".")
+    reports = Path(named.out) if named.out else Path(named.project) / REPORTS
+    keep_attempt(reports, shlex.join(arguments), code)
+
+
+def _main(arguments: Sequence[str]) -> int:
     parsed = parser(_called(sys.argv[0]), typed=arguments).parse_args(arguments)
     try:
         from harness.verdict.exit_codes import exit_code

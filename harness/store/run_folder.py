@@ -25,6 +25,8 @@ STAMP = "%Y-%m-%dT%H-%M-%S"
 STAMPED = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-")
 REPORT = "report.json"
 PROBES = "probes"
+# Beside the runs: the newest command that ended before it had one.
+ATTEMPT = ".failed-attempt.json"
 # In every folder of results; held by whoever writes there.
 LOCK = ".lock"
 # The newest run, on a command line.
@@ -229,6 +231,30 @@ def begun_since(reports: Path, folder: Path) -> RunDir | None:
     judging = (RunDir(path) for path in reversed(runs_in(reports)))
     newest = next((run for run in judging if not run.search), None)
     return None if newest is None or newest.path.resolve() == folder.resolve() else newest
+
+
+def keep_attempt(reports: Path, words: str, code: int) -> None:
+    """Keep that a command ended with ``code`` and without a run, for ``last`` not to mean the run before it.
+
+    Nothing is written where there is no run, nor where this user may not write.
+    """
+    if runs_in(reports):
+        with contextlib.suppress(OSError, RunDirError):
+            codec.write_atomically(reports / ATTEMPT, codec.canonical({"command": words, "exit_code": code}))
+
+
+def attempt_since(reports: Path, folder: Path) -> str:
+    """Return which command has ended without a run since the report in ``folder``, in words; empty: none."""
+    kept = reports / ATTEMPT
+    try:
+        ended = kept.stat().st_mtime
+        if ended <= (folder / REPORT).stat().st_mtime:
+            return ""
+        attempt = codec.read_json(kept, dict[str, Any])
+    except (OSError, RunDirError):
+        return ""
+    when = dt.datetime.fromtimestamp(ended, dt.UTC)
+    return f"`{attempt.get('command')}` ended with exit code {attempt.get('exit_code')} at {when:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def runs_in(reports: Path) -> list[Path]:

@@ -39,7 +39,8 @@ if (here / "waits").exists():
 print((here / "says").read_text())
 (out,) = [word.removeprefix("--out=") for word in sys.argv if word.startswith("--out=")]
 if (here / "run").is_dir():
-    shutil.copytree(here / "run", pathlib.Path(out) / "2026-11-22-2.1.2-to-2.6.0")
+    copy = shutil.copytree(here / "run", pathlib.Path(out) / "2026-11-22-2.1.2-to-2.6.0")
+    (copy / "report.json").touch()
 sys.exit(int((here / "code").read_text()))
 """
 
@@ -234,6 +235,18 @@ def test_an_exit_code_of_0_without_a_report_is_not_green(world: World) -> None:
     """``--list`` among the options judges nothing."""
     world.answers(0, None)
     assert through(world.job(options="--list")) == 4
+
+
+@pytest.mark.parametrize(("code", "ends"), [(2, 2), (0, 4)], ids=["a typing error", "--list"])
+def test_a_run_that_lay_there_before_is_not_taken_for_this_one(world: World, code: int, ends: int) -> None:
+    world.answers(0, upgrade_ok())
+    first = world.job()
+    assert through(first) == 0 and first.known["steps.judge.outputs.decision"] == "UPGRADE OK"
+    shutil.rmtree(world.prepared / "run")
+    world.answers(code, None)
+    job = world.job()
+    assert through(job) == ends
+    assert not {"steps.judge.outputs.run", "steps.judge.outputs.decision"} & {*job.known}
 
 
 def test_inputs_become_options_and_none_of_them_is_run(world: World) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.apps.report.baseline import beside, like_of, read_baseline
-from harness.apps.report.files import Finished, read_report
+from harness.apps.report.files import Finished, read_report, refuse_an_older_run
 from harness.config.policy import IN_CONFIG, Tagged, idle_rules, policy_of
 from harness.core.errors import RunDirError
 from harness.core.outcome import Status
@@ -16,7 +16,7 @@ from harness.core.verdict import Cause
 from harness.machine import clock
 from harness.project import Project
 from harness.serving.scenarios import TIMING
-from harness.store.run_folder import LAST, REPORT, begun_since
+from harness.store.run_folder import LAST, REPORT
 from harness.verdict.causes import cause_named, with_causes
 from harness.verdict.commands import RED
 from harness.verdict.enforce import WaiverContext
@@ -35,7 +35,7 @@ def gate(project: Project, run_name: str, *, waivers: str | None = None, baselin
     known = project.waivers(path=Path(waivers) if waivers is not None else None)
     finished = read_report(project, run_name)
     if run_name == LAST:
-        _refuse_if_another_began(project.reports, finished.folder)
+        refuse_an_older_run(project, finished.folder, "gate")
     report = finished.report
     twice = [name for name, count in Counter(row.model for row in report.judgement.rows).items() if count > 1]
     if twice:  # of reports that somebody has put together: one row would take the other's place
@@ -62,18 +62,6 @@ def with_cause(finished: Finished, project: Project, id_: str, run_name: str) ->
     causes = {cause.id: (judged, cause) for judged in (finished, today) for cause in judged.report.causes}
     cause = cause_named([cause for _, cause in causes.values()], id_, run_name)
     return causes[cause.id]
-
-
-def _refuse_if_another_began(reports: Path, folder: Path) -> None:
-    """Refuse an older run's report where the newest run has none: a job would pass by yesterday's."""
-    newest = begun_since(reports, folder)
-    if newest is None:
-        return
-    why, do = "it ended before that", f"finish it: compat --resume {newest.name}"
-    if newest.is_running:
-        why, do = "it is still running", "wait for it"
-    hint = f"{do}; or name the run to judge: gate {folder.name}"
-    raise RunDirError(f"the last run, {newest.path}, has no {REPORT}: {why}", hint)
 
 
 def _with_reruns(report: RunReport, folder: Path, project: Project) -> RunReport:

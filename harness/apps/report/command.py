@@ -19,7 +19,7 @@ HELP = CommandHelp(
     "render a finished run again",
     "Show a finished run again, or in another format. Nothing is judged anew: the exit code is that of the run.",
     (
-        ("last", "the newest run that has a report"),
+        ("last", "the newest run; of one that did not come to a report, a word"),
         ("last --verbose", "with every model, every red cell and its story"),
         ("last --format markdown", "for a pull request"),
         ("last --format html", "the page, to standard output"),
@@ -43,9 +43,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    from harness.apps.report.files import read_report
+    from harness.apps.report.files import read_report, refuse_an_older_run
     from harness.report.document import outside
-    from harness.store.run_folder import LAST, begun_since
+    from harness.store.run_folder import LAST
 
     if parsed.page_url and parsed.format != "comment":
         raise ConfigError(
@@ -58,10 +58,8 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
             "give the address of report.html, such as https://ci.example/jobs/7/report.html",
         )
     finished = read_report(project, parsed.run, parsed.baseline)
-    later = begun_since(project.reports, finished.folder) if parsed.run == LAST else None
-    if later is not None:
-        how = "is still running" if later.is_running else "ended before it had a report"
-        project.progress.note(f"the last run, {later.name}, {how}; this is {finished.folder.name}")
+    if parsed.run == LAST:
+        refuse_an_older_run(project, finished.folder, "report", while_running=False)
     return show_run(finished, parsed.format, verbose=parsed.verbose, page=parsed.page_url)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from harness.report.json.report import load_report
 from harness.search.explained_cells import with_later
 from harness.store import codec
 from harness.store.explanations import kept
-from harness.store.run_folder import PLAN, REPORT, RunDir, find_run
+from harness.store.run_folder import PLAN, REPORT, RunDir, attempt_since, begun_since, find_run
 from harness.verdict.causes import with_causes
 from harness.verdict.commands import at_home
 
@@ -40,7 +41,8 @@ def stored_report(folder: Path, *, program: str = "") -> RunReport:
         search = RunDir(folder).search
         if search:
             raise RunDirError(f"{folder} is a run of {search}, which judges nothing", "name a run of compat")
-        raise RunDirError(f"{folder} has no {REPORT}: the run was interrupted", f"finish it: --resume {folder.name}")
+        again = _resume(program, folder)
+        raise RunDirError(f"{folder} has no {REPORT}: the run was interrupted", f"finish it: {again}")
     report = at_home(load_report(path.read_bytes(), file=str(path)), program=program, folder=str(folder.absolute()))
     return with_explanations(report, folder)
 
@@ -62,6 +64,28 @@ def read_report(project: Project, run_name: str, baseline: str | None = None) ->
     if baseline is not None:
         report = beside(report, read_baseline(project, baseline, like_of(report)))
     return Finished(report=report, folder=folder, project=project.folder)
+
+
+def refuse_an_older_run(project: Project, folder: Path, command: str, *, while_running: bool = True) -> None:
+    """Refuse to answer ``last`` by the run in ``folder`` where a later one has no report: a job would pass by it.
+
+    ``while_running``: also where that one is still running; else a note says so. Raises ``RunDirError``: what to do.
+    """
+    instead = f"or name the run to show: {project.command(command, str(folder.absolute()))}"
+    newest = begun_since(project.reports, folder)
+    if newest is not None and newest.is_running and not while_running:
+        project.progress.note(f"the last run, {newest.name}, is still running; this is {folder.name}")
+    elif newest is not None:
+        why, do = "it ended before that", f"finish it: {_resume(project.command(), newest.path)}"
+        if newest.is_running:
+            why, do = "it is still running", "wait for it"
+        raise RunDirError(f"the last run, {newest.path}, has no {REPORT}: {why}", f"{do}; {instead}")
+    elif attempt := attempt_since(project.reports, folder):
+        raise RunDirError(f"since the last run, {folder.name}, {attempt}", f"repeat that; {instead}")
+
+
+def _resume(program: str, folder: Path) -> str:
+    return f"{program} compat --resume {shlex.quote(str(folder.absolute()))}".lstrip()
 
 
 def shown_run(finished: Finished) -> ShownRun:

@@ -1,5 +1,6 @@
 """``report`` renders the page and the trace of a finished run again."""
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -58,22 +59,39 @@ def test_the_formats_for_ci_are_printed(run: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == texts[name]
 
 
-def test_an_older_run_that_stands_for_one_without_a_report_is_reported(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_older_run_does_not_stand_for_one_without_a_report(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ask = ["report", "last", "--out", str(run.parent), "--format", "ctrf"]
     assert main(ask) == 1
     assert capsys.readouterr().err == ""
     later = run.parent / f"{run.name}-later"
     later.mkdir()
     (later / "plan.json").write_text("{}")
-    assert main(ask) == 1
+    assert main(ask) == 2
     told = capsys.readouterr()
-    assert told.err == f"the last run, {later.name}, ended before it had a report; this is {run.name}\n"
-    assert told.out.startswith("{")
+    assert f"the last run, {later}, has no report.json: it ended before that; finish it: " in told.err
+    assert f" compat --resume {later}; or name the run to show: " in told.err and f" report {run}\n" in told.err
+    assert told.out == ""
     with RunDir.open(run.parent, later.name):
         assert main(ask) == 1
     assert f"{later.name}, is still running; this" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", [["--policy", "no-such.toml"], ["--no-such-option"]])
+def test_the_last_run_does_not_stand_for_a_command_that_came_to_none(
+    run: Path, capsys: pytest.CaptureFixture[str], wrong: list[str]
+) -> None:
+    ask = ["report", "last", "--out", str(run.parent), "--format", "ctrf"]
+    with contextlib.suppress(SystemExit):
+        assert main(["compat", "--out", str(run.parent), *wrong]) == 2
+    capsys.readouterr()
+    for words in (ask, ["gate", *ask[1:]]):
+        assert main(words) == 2
+        told = capsys.readouterr()
+        assert f"since the last run, {run.name}, `compat --out {run.parent} {' '.join(wrong)}` ended" in told.err
+        assert "with exit code 2 at " in told.err and told.out == ""
+    assert main(["report", str(run), *ask[2:]]) == 1  # it was named
+    (run / "report.json").write_bytes((run / "report.json").read_bytes())
+    assert main(ask) == 1  # a run that is resumed writes it again
 
 
 def test_a_comment_leads_to_the_page_whose_address_is_given(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
