@@ -25,7 +25,6 @@ from harness.probing.facts import (
     Compared,
     Effects,
     Export,
-    Exported,
     Failing,
     Initialized,
     Judged,
@@ -40,7 +39,7 @@ from harness.verdict.alone import judge_one, not_made, settings_between, unsuppo
 from harness.verdict.enforce import WaiverContext, enforce, judge_timed, settled
 from harness.verdict.inputs import changed, guess_of, with_changed_operators, with_subjects
 from harness.verdict.latency import may_be_taken_off
-from harness.verdict.prediction import refused_operators
+from harness.verdict.prediction import refused_file, refused_operators
 from harness.verdict.startup import (
     Initialization,
     InitializationResult,
@@ -81,10 +80,9 @@ def judge_cells(facts: Timed, effects: Effects, attributions: Attributions = NOT
     for model in facts.plan.models:
         cells = _with_slow_starts(_cells(model, facts, effects, attributions), slow)
         artifact = facts.exports[model.name].artifact
-        if artifact is not None:
-            operators = changed(artifact, facts.pair, draws=facts.draws(model.name))
-            refused = refused_operators(facts.predictions.get(model.name))
-            cells = tuple(with_subjects(cell, facts.pair, operators, refused) for cell in cells)
+        operators = () if artifact is None else changed(artifact, facts.pair, draws=facts.draws(model.name))
+        refused = refused_operators(facts.predictions.get(model.name))
+        cells = tuple(with_subjects(cell, facts.pair, operators, refused) for cell in cells)
         verdicts[model.name] = tuple(enforced(cell, facts, effects) for cell in cells)
     context = waiver_context(facts, effects)
     return Judged(**Timed.known(facts), verdicts=settled(verdicts, facts.plan.settings.policy, context))
@@ -252,7 +250,7 @@ def without_changed_bytes(facts: AnyJudged, effects: Effects) -> AnyJudged:
     return replace(facts, verdicts={**facts.verdicts, **changed})
 
 
-def _not_exported(model: ModelDeclaration, facts: Exported, effects: Effects) -> CellVerdict | None:
+def _not_exported(model: ModelDeclaration, facts: Timed, effects: Effects) -> CellVerdict | None:
     export = facts.exports[model.name]
     if export.artifact is not None:
         return None
@@ -260,6 +258,10 @@ def _not_exported(model: ModelDeclaration, facts: Exported, effects: Effects) ->
     message = not_made(export, effects.environments.get("old", effects.environments["new"]).name)
     if export.outcome is Outcome.UNSUPPORTED:
         status, kind, message = Status.UNSUPPORTED, "not_measured", unsupported_words(export)
+        refused = refused_file(facts.predictions.get(model.name))
+        if refused:  # on whatever device
+            release = effects.environments["new"].name
+            status, kind, message = Status.FAIL, "load_error", f"will not load in {release}: {refused} ({message})"
     evidence = effects.evidence(export.result.directory) if export.result else ""
     error, detail = "", {}
     if export.failure is not None:

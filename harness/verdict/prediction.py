@@ -93,6 +93,15 @@ def deciding(verdict: StaticVerdict) -> tuple[StaticFinding, ...]:
     return tuple(finding for finding in verdict.findings if finding.weight is weight)
 
 
+def refused_file(file: InspectedFile | None) -> str:
+    """Return why the new release, and not the old one, will not load a file that nobody loads here; else empty."""
+    verdicts = file.verdicts if file is not None else {}
+    new, old = verdicts.get("new"), verdicts.get("old")
+    if new is None or new.prediction is not Prediction.FAILS or (old and old.prediction is Prediction.FAILS):
+        return ""
+    return deciding(new)[0].words
+
+
 def refused_operators(file: InspectedFile | None) -> tuple[str, ...]:
     """Return the operators for which the new release will not load a file; none where nobody has read it."""
     verdict = file.verdicts.get("new") if file is not None else None

@@ -19,7 +19,7 @@ HELP = CommandHelp(
     "render a finished run again",
     "Show a finished run again, or in another format. Nothing is judged anew: the exit code is that of the run.",
     (
-        ("last", "the newest run; of one that did not come to a report, a word"),
+        ("last", "the newest run"),
         ("last --verbose", "with every model, every red cell and its story"),
         ("last --format markdown", "for a pull request"),
         ("last --format html", "the page, to standard output"),

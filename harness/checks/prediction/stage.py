@@ -9,7 +9,7 @@ from harness.checks.prediction.predict import never_loads, runs_code, touches_fi
 from harness.checks.prediction.registries import registries_of
 from harness.core.archive import OperatorRegistry
 from harness.core.errors import GateError
-from harness.core.models import Artifact
+from harness.core.outcome import Outcome
 from harness.core.prediction import InspectedFile
 from harness.core.text import first_few
 from harness.probing.facts import Effects, ExportedByBoth, Inspected
@@ -30,17 +30,26 @@ def predict_with(registries: Mapping[str, OperatorRegistry], facts: ExportedByBo
     """Return the facts with the predictions that follow from what the releases accept, by side."""
     exports = [facts.exports[model.name] for model in facts.plan.models]
     artifacts = [export.artifact for export in exports if export.artifact is not None]
+    untried = [
+        (export.declaration.name, export.declaration.given)
+        for export in exports
+        if export.outcome is Outcome.UNSUPPORTED and export.declaration.given is not None
+    ]
     written = [way.export.artifact for way in facts.rollback_probes.values() if way.export.artifact is not None]
-    effects.progress.stage("static check", len(artifacts) + len(written))
+    effects.progress.stage("static check", len(artifacts) + len(written) + len(untried))
     memory = CodeMemory()
 
-    def read(artifact: Artifact) -> InspectedFile:
-        file = inspect_file(artifact.path, registries, memory)
-        effects.progress.step(artifact.model)
+    def read(model: str, path: str, within: str = "") -> InspectedFile:
+        file = inspect_file(path, registries, memory, within=within)
+        effects.progress.step(model)
         return file
 
-    predictions = {artifact.model: read(artifact) for artifact in artifacts}
-    ways = {artifact.model: replace(facts.rollback_probes[artifact.model], file=read(artifact)) for artifact in written}
+    predictions = {artifact.model: read(artifact.model, artifact.path) for artifact in artifacts}
+    predictions |= {name: read(name, given.path, given.within) for name, given in untried}
+    ways = {
+        artifact.model: replace(facts.rollback_probes[artifact.model], file=read(artifact.model, artifact.path))
+        for artifact in written
+    }
     facts = replace(facts, rollback_probes={**facts.rollback_probes, **ways})
     notes = tuple(_file_notes(predictions))
     return Inspected(**ExportedByBoth.known(facts), predictions=predictions, static_notes=notes)

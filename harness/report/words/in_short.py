@@ -79,5 +79,7 @@ def _untested(report: RunReport) -> Iterator[str]:
         yield report.judgement.left_out
     if guessed := [model.model for model in report.models if model.guessed]:
         yield f"own requests of {first_few(guessed, NAMED)} (guessed)"
+    if elsewhere := [row.model for row in report.judgement.rows if row.status is Status.UNSUPPORTED]:
+        yield f"{first_few(elsewhere, NAMED)} (unsupported here)"
     if open_ := [row.model for row in report.judgement.rows if row.status is Status.INCONCLUSIVE]:
         yield f"{first_few(open_, NAMED)} (undecided)"

@@ -11,15 +11,15 @@ from harness.verdict.prediction import predicted
 
 def static_report(name: str, facts: Complete, effects: Effects) -> StaticReport | None:
     """Return what was predicted of a model's artifact beside what happened; None where nothing was read."""
-    file, artifact = facts.predictions.get(name), facts.exports[name].artifact
-    if file is None or artifact is None:
+    file = facts.predictions.get(name)
+    if file is None:
         return None
     sides = {
         side: predicted(file, side, environment.name, _loaded_in(side, name, facts), draws=facts.draws(name))
         for side, environment in effects.environments.items()
     }
     loops = file.facts.loops if file.facts is not None else {}
-    return StaticReport(artifact=effects.shown(Path(artifact.path)), sides=sides, loops=loops)
+    return StaticReport(artifact=effects.shown(Path(file.path)), sides=sides, loops=loops)
 
 
 def _loaded_in(side: str, name: str, facts: Probed) -> Sequence[ModelResult]:

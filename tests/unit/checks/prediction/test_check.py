@@ -17,11 +17,13 @@ from tests.unit.builders.stages import artifact, continued, effects, known, plan
 from collections.abc import Mapping
 import pytest
 from harness.core.archive import OperatorRegistry
-from harness.core.outcome import Outcome
+from harness.core.models import GivenArtifact
+from harness.core.outcome import Outcome, Status
 from harness.core.prediction import PredictedLoad, Prediction
-from harness.core.probe import TORCH_LOAD, ServingProfile
+from harness.core.probe import TORCH_LOAD, Failure, ServingProfile
 from harness.probing.facts import OldAnswers, Export, Decided, RollbackProbe
 from harness.checks.prediction.stage import predict_loading, predict_with
+from harness.verdict.cells import judge_cells
 from tests.unit.builders.archives import CODE, torchscript
 from tests.unit.builders.archives import registry
 
@@ -179,3 +181,24 @@ def test_a_model_that_no_release_loads_again_is_named_where_it_is_exported(
     (note,) = read(facts).static_notes
     assert note.startswith("m: was saved, and code/__torch__/m.py, line 4: ")
     assert f"{word!r} is a word of TorchScript: no release loads it: rename it (the key of a ModuleDict, " in note
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "status"),
+    [(RELU, OTHER, Status.FAIL), (RELU, RELU, Status.UNSUPPORTED), (OTHER, OTHER, Status.UNSUPPORTED)],
+    ids=["gone", "there", "never there"],
+)
+def test_a_file_for_another_device_that_will_not_load_on_any_is_red(
+    facts: Decided, tmp_path: Path, old: str, new: str, status: Status
+) -> None:
+    given = replace(facts.plan.models[0], given=GivenArtifact(path=str(tmp_path / "m.pt")))
+    failure = Failure(type="Unsupported", message="declared for cuda only", phase="")
+    untried = Export(declaration=given, outcome=Outcome.UNSUPPORTED, failure=failure)
+    asked = replace(facts, exports={"m": untried}, alone={}, baselines={})
+    found = read(asked, {"old": registry("2.1.2", old), "new": registry("2.6.0", new)})
+    (cell,) = judge_cells(found, effects()).verdicts["m"]
+    report = static_report("m", found, effects())
+    assert cell.status is status and report is not None and report.artifact.endswith("m.pt")
+    if status is Status.FAIL:
+        assert [(item.kind, item.subject) for item in cell.findings] == [("load_error", "aten::relu")]
+        assert "will not load" in cell.findings[0].message and "declared for cuda only" in cell.findings[0].message

@@ -46,7 +46,10 @@ def test_the_cost_has_the_price_of_each_fix() -> None:
 def test_what_was_not_tested_is_named() -> None:
     report = upgrade_ok()
     open_ = replace(report.judgement.rows[0], status=Status.INCONCLUSIVE)
-    judgement = replace(report.judgement, rows=(open_, *report.judgement.rows[1:]), left_out="timing (--latency off)")
+    elsewhere = replace(open_, model="net", status=Status.UNSUPPORTED)
+    judgement = replace(
+        report.judgement, rows=(open_, *report.judgement.rows[1:], elsewhere), left_out="timing (--latency off)"
+    )
     models = (replace(report.models[0], guessed="forward(x)"), *report.models[1:])
     words = untested_in_short(replace(report, rollback=None, judgement=judgement, models=models))
     name = report.models[0].model
@@ -54,7 +57,7 @@ def test_what_was_not_tested_is_named() -> None:
         words.startswith("GPU; rollback; scenarios ")
         and f"; timing (--latency off); own requests of {name} (gue" in words
     )
-    assert words.endswith(f"; {open_.model} (undecided)")
-    elsewhere = replace(report, device="cuda")
-    assert "GPU" not in untested_in_short(elsewhere) and "undecided" not in untested_in_short(elsewhere)
+    assert words.endswith(f"; net (unsupported here); {open_.model} (undecided)")
+    on_gpu = untested_in_short(replace(report, device="cuda"))
+    assert not any(word in on_gpu for word in ("GPU", "undecided", "unsupported"))
     assert untested_in_short(replace(report, judgement=replace(report.judgement, of_cell=True))) == ""
