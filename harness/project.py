@@ -164,7 +164,7 @@ class Project:
         if not settings.artifacts:
             return GivenModels(models=models)
         given = given_models(settings.artifacts, base=None if self.artifacts else self.folder)
-        return GivenModels(models=merge_catalogue((*models, *given.models)), notes=given.notes, left_out=given.left_out)
+        return replace(given, models=merge_catalogue((*models, *given.models)))
 
     def selected(self, known: "GivenModels | None" = None) -> "GivenModels":
         """Return the models that ``-k`` means, for a plan.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from harness.artifacts.archive.formats import IN_PLACE_OF_A_MODEL, recognise
+from harness.artifacts.archive.formats import FORMATS, IN_PLACE_OF_A_MODEL, MAY_LOAD, recognise
 from harness.artifacts.archive.limits import LIMITS, CannotRead
 from harness.artifacts.archive.programs import is_compiled
 from harness.config.selection import did_you_mean
@@ -21,6 +21,8 @@ from harness.store.run_folder import LOCK, PLAN, PROBES
 
 SUFFIXES = frozenset((".gate", ".jit", ".pt", PROGRAM_SUFFIX, ".pth", ".ptl", ".torchscript", ".ts"))
 """What is looked for in a folder; a file that is named explicitly may have any suffix."""
+TORCHSCRIPT: Final = ".pt"
+"""The suffix that ``torch.jit.save`` is mostly given."""
 TEXTS_TOO: Final = (".pth", ".ts")
 """Suffixes that text has of its own: paths for Python, TypeScript."""
 MOST_BESIDE: Final = 10_000
@@ -182,6 +184,57 @@ def others_in(names: Sequence[str]) -> list[str]:
     """Return the files in the folders among ``names`` that ``find_files`` leaves out, requests aside."""
     below = (path for name in names if os.path.isdir(name) for path in _walked(name, []))  # noqa: PTH112  as above
     return [path for path in below if Path(path).suffix.lower() not in SUFFIXES and not is_request_file(path)]
+
+
+MODELS: Final = frozenset(
+    {
+        ArchiveFormat.TORCHSCRIPT,
+        ArchiveFormat.MOBILE,
+        ArchiveFormat.FLATBUFFER,
+        ArchiveFormat.LEGACY_TORCHSCRIPT,
+        ArchiveFormat.EXPORTED_PROGRAM,
+        ArchiveFormat.STATE_DICT,
+        ArchiveFormat.PICKLED_MODULE,
+        ArchiveFormat.TORCH_SAVE,
+        ArchiveFormat.LEGACY_SAVE,
+        ArchiveFormat.TORCH_PACKAGE,
+        ArchiveFormat.SAFETENSORS,
+    }
+)
+"""What is a model of torch, or part of one, by its content, whatever its name."""
+
+
+def models_beside(folder: str) -> Iterator[tuple[str, str]]:
+    """Yield the path of each model in a folder that ``find_files`` leaves out, and what it is, in words.
+
+    That is by its content a file of another suffix, of so many as are looked at in seconds, and by their place what a
+    link hides: links to folders are not followed.
+    """
+    real = os.path.realpath(folder)
+    for path in _linked(folder):
+        target = os.path.realpath(path)
+        if not os.path.exists(target):  # noqa: PTH110  as above
+            yield path, "a link to nothing"
+        elif not Path(target).is_relative_to(real):
+            yield path, f"a link to {target}, which is not followed: name that"
+    others = others_in([folder])
+    for path in others[:MOST_BESIDE]:
+        recognised = None if os.path.islink(path) and leads_out(path, real) else format_of(path)  # noqa: PTH114
+        if recognised in MODELS:
+            judged = recognised in MAY_LOAD
+            yield path, f"{FORMATS[recognised][0]}{f' by another suffix: name it, or call it {TORCHSCRIPT}' * judged}"
+    if len(others) > MOST_BESIDE:
+        yield folder, f"{len(others) - MOST_BESIDE:,} more files of other suffixes, which were not looked at"
+
+
+def _linked(folder: str) -> Iterator[str]:
+    """Yield the links below a folder that lead to folders, or to nothing."""
+    for root, folders, names in os.walk(folder):
+        inside = [name for name in folders if not name.startswith(".") and not _is_run(Path(root) / name)]
+        folders[:] = inside
+        paths = [str(Path(root) / name) for name in (*inside, *names)]
+        links = sorted(path for path in paths if os.path.islink(path))  # noqa: PTH114  as above
+        yield from (path for path in links if not os.path.isfile(path))  # noqa: PTH113  as above
 
 
 def _below(folder: str) -> Iterator[str]:

@@ -27,12 +27,14 @@ from harness.artifacts.files import (
     is_request_file,
     kind_of,
     leads_out,
+    models_beside,
     opened,
 )
 from harness.artifacts.manifest import MANIFEST, MOST_BYTES, line_of, read_manifest, where
 from harness.core import golden
+from harness.core.archive import ArchiveFormat
 from harness.core.errors import ConfigError, FixtureError, GoldenError, SelectionError
-from harness.core.models import GivenArtifact, ModelDeclaration
+from harness.core.models import GivenArtifact, ModelDeclaration, UnjudgedFile
 from harness.core.text import first_few
 from harness.worker import wire
 
@@ -198,15 +200,20 @@ class LeftOut(NamedTuple):
     note: str
     as_row: str
     model: ModelDeclaration
+    unjudged: UnjudgedFile
 
 
 @dataclass(frozen=True, kw_only=True)
 class GivenModels:
-    """Models that are files, notes on what was left out, and of that what may have been a model before."""
+    """Models that are files, notes on what was left out, and of that what may have been a model before.
+
+    ``unjudged``: all that lies in the folders that were named and looks like a model, and is left out.
+    """
 
     models: tuple[ModelDeclaration, ...]
     notes: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    unjudged: tuple[UnjudgedFile, ...] = ()
 
     def with_known(self, known: Collection[str]) -> "GivenModels":
         """Return them with those left out whose names are ``known`` as models: these get a row that says so."""
@@ -217,6 +224,7 @@ class GivenModels:
             models=merge_catalogue((*self.models, *(item.model for item in again))),
             notes=tuple(notes.get(note, note) for note in self.notes),
             left_out=tuple(item for item in self.left_out if item not in again),
+            unjudged=tuple(item for item in self.unjudged if item not in [left.unjudged for left in again]),
         )
 
 
@@ -251,13 +259,23 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
             if file.named or file.path not in files:
                 files[file.path] = file
     notes: list[str] = []
+    walked = [os.path.abspath(name if base is None else base / name) for name in names]  # noqa: PTH100
+    unjudged: list[UnjudgedFile] = []
+
+    def unjudged_file(path: str, what: str) -> UnjudgedFile:
+        folder = next((item for item in walked if Path(path).is_relative_to(item)), os.path.dirname(path))  # noqa: PTH120
+        return UnjudgedFile(path=shown(os.path.relpath(path, folder)), what=what)
+
     for manifest, path in manifests.items():
         models = _read(manifest)
-        notes += _unmentioned(manifest, path, models)
+        forgotten = [*_unmentioned(path, models)]
+        unjudged += [unjudged_file(item, f"not in {os.path.basename(manifest)}") for item in forgotten]  # noqa: PTH119
+        if forgotten:
+            notes.append(f"{first_few([*map(shown, forgotten)], 1)}: not tested, {manifest} does not name them")
         declared += models
     declared_paths = {model.given.path for model in declared if model.given is not None}
     usable: list[FoundFile] = []
-    left_out: dict[str, FoundFile] = {}
+    left_out: dict[str, tuple[FoundFile, UnjudgedFile]] = {}
     for file in files.values():
         outside = leads_out(file.path, file.within)  # so it is not opened, and has a row that says so
         wrong = "" if outside else what_else(file.path)
@@ -270,30 +288,41 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
         if wrong:
             notes.append(f"{shown(file.path)} {wrong}{NO_RESULT if is_replaced else LEFT_OUT}")
         if wrong and not is_replaced:
-            left_out[f"{shown(file.path)} {wrong}"] = file
+            recognised = format_of(file.path)
+            item = unjudged_file(file.path, FORMATS[recognised][0] if recognised is not None else wrong)
+            left_out[f"{shown(file.path)} {wrong}"] = file, item
+            if recognised is not ArchiveFormat.TEXT:  # else it is named like a model by chance
+                unjudged.append(item)
         elif is_bundle and (why_not := _why_no_bundle(file.path)):
             notes.append(f"{why_not}{LEFT_OUT}")
+            unjudged.append(unjudged_file(file.path, "a golden bundle that cannot be read"))
         elif file.path not in declared_paths:
             usable.append(file)
     if not usable and not declared:
         raise SelectionError(f"{', '.join(names)}: no TorchScript there: {first_few(notes, 3, '; ')}", INSPECT)
     models = _merged(declared, usable)
-    walked = [name if base is None else str(base / name) for name in names]
+    known = len(unjudged)
+    judged = {os.path.realpath(model.given.path) for model in models if model.given is not None}
+    for file_path, what in (item for folder in walked if os.path.isdir(folder) for item in models_beside(folder)):  # noqa: PTH112
+        if os.path.realpath(file_path) not in judged:
+            unjudged.append(unjudged_file(file_path, what))
+            notes.append(f"{shown(file_path)}: {what}{LEFT_OUT}")
     return GivenModels(
         models=models,
         notes=(*notes, *orphan_notes(models, walked)),
         left_out=tuple(_before(left_out, usable, [model.name for model in declared])),
+        unjudged=tuple(dict.fromkeys((*unjudged[known:], *unjudged[:known]))),  # first what could have been judged
     )
 
 
 def _before(
-    left_out: Mapping[str, FoundFile], usable: Sequence[FoundFile], declared: Sequence[str]
+    left_out: Mapping[str, tuple[FoundFile, UnjudgedFile]], usable: Sequence[FoundFile], declared: Sequence[str]
 ) -> Iterator[LeftOut]:
     """Yield each file, by what is wrong with it, as the model that it was in an earlier run, by its name then."""
-    called = names.names_of([file.path for file in (*usable, *left_out.values())], declared)
-    for wrong, file in left_out.items():
+    called = names.names_of([file.path for file in (*usable, *(file for file, _ in left_out.values()))], declared)
+    for wrong, (file, unjudged) in left_out.items():
         if _is_model_file(file):
-            yield LeftOut(f"{wrong}{LEFT_OUT}", f"{wrong}{NO_RESULT}", _model(file, called[file.path]))
+            yield LeftOut(f"{wrong}{LEFT_OUT}", f"{wrong}{NO_RESULT}", _model(file, called[file.path]), unjudged)
 
 
 def _is_model_file(file: FoundFile) -> bool:
@@ -344,16 +373,13 @@ def _check(model: ModelDeclaration, manifest: str, text: str) -> None:
         raise FixtureError(f"{inputs_path}: {shown(inputs)} {wrong}", NOT_THERE)
 
 
-def _unmentioned(manifest: str, path: str, models: Sequence[ModelDeclaration]) -> Iterator[str]:
+def _unmentioned(path: str, models: Sequence[ModelDeclaration]) -> Iterator[str]:
+    """Yield the files of a folder with a manifest that it does not name."""
     if not os.path.isdir(path):  # noqa: PTH112
         return
     named = {os.path.realpath(model.given.path) for model in models if model.given is not None}
-    try:
-        left = [file.path for file in _files(path) if os.path.realpath(file.path) not in named]
-    except SelectionError:  # its artifacts are elsewhere
-        return
-    if left:
-        yield f"{first_few([shown(path) for path in left], 1)}: not tested, {manifest} does not name them"
+    with contextlib.suppress(SelectionError):  # its artifacts are elsewhere
+        yield from (file.path for file in _files(path) if os.path.realpath(file.path) not in named)
 
 
 def _why_no_bundle(path: str) -> str:

@@ -56,6 +56,8 @@ SEVERITY: dict[str, Severity] = {
     "quantity_lost": Severity.NAMED,
     # the run has no such model any more, and its baseline had
     "gone": Severity.NAMED,
+    # what lay in the folder of the models, looks like one, and has no verdict
+    "unjudged_file": Severity.NAMED,
     "not_confirmed": Severity.WARN,
     # we could not tell
     "export_error": Severity.INCONCLUSIVE,
@@ -93,7 +95,7 @@ SEVERITY: dict[str, Severity] = {
 }
 
 # Findings of a run and of no single cell: no rule for some models is about them, and no waiver.
-OF_THE_RUN = ("common_slowdown", "gone")
+OF_THE_RUN = ("common_slowdown", "gone", "unjudged_file")
 
 DISTURBANCE = "disturbance"
 """Of any kind: the ``Disturbance`` that was its reason, where there was one."""

@@ -60,6 +60,17 @@ WORDS = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class UnjudgedFile:
+    """A file of a folder that was given, of which no verdict speaks.
+
+    ``path``: within that folder; ``what``: what it is, in a few words.
+    """
+
+    path: str
+    what: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class GivenArtifact:
     """An artifact that exists already: nothing exports it, the old release only adopts it.
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from harness.core.devices import Device, device_named
 from harness.core.environment import AUTO_BACKEND, EnvSpec
-from harness.core.models import ModelDeclaration
+from harness.core.models import ModelDeclaration, UnjudgedFile
 from harness.core.probe import ServingProfile
 from harness.core.quantities import COMMON, QUANTITIES, QUANTITY_LIMITS, Beyond
 
@@ -245,6 +245,7 @@ class Plan:
         repeats_common: it repeats all models that a run has timed, for what they share: that is estimated, and decides.
         more_s: the benchmark goes on for so many seconds with what it left undecided; 0: it does what was planned.
         budget_s: what is not begun so many seconds after the environments stand is left out; 0: there is no such limit.
+        unjudged: what lay beside the models and looks like one.
         notes: what a reader of the report must know about this plan.
     """
 
@@ -263,6 +264,7 @@ class Plan:
     more_s: float = 0.0
     budget_s: float = 0.0
     arguments: tuple[str, ...] = ()
+    unjudged: tuple[UnjudgedFile, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

@@ -10,7 +10,7 @@ from harness.core.golden import Trust
 from harness.core.machine import MachineDuringRun
 from harness.core.measurement import CommonSlowdown, LatencyMeasurement, RatioEstimate
 from harness.core.migration import RunMigration
-from harness.core.models import ArtifactKind
+from harness.core.models import ArtifactKind, UnjudgedFile
 from harness.core.outcome import Decision, Outcome, Status
 from harness.core.policy import PolicyReport
 from harness.core.prediction import RollbackReport, StaticReport
@@ -255,6 +255,7 @@ class RunReport:
         policy: the policy that decided it, and what it made of it.
         waivers: what each waiver did, in the order of the file.
         trust: why the golden records that stood in for the old release are trusted, one per model; else empty.
+        unjudged: what lay beside the models, looks like one, and has no verdict.
         during_run: what happened to the machine while it ran; None where nobody looked.
     """
 
@@ -289,6 +290,7 @@ class RunReport:
     during_run: MachineDuringRun | None = None
     waivers: tuple[WaiverUse, ...] = ()
     trust: tuple[Trust, ...] = ()
+    unjudged: tuple[UnjudgedFile, ...] = ()
     causes: tuple[Cause, ...] = ()
     common: CommonSlowdown | None = None
     durations_s: Mapping[str, float] = field(default_factory=dict)

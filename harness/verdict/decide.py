@@ -5,9 +5,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Final
 
 from harness.core.findings import SEVERITY, WORST_FIRST, Severity, cell_reason
 from harness.core.measurement import RatioEstimate
+from harness.core.models import UnjudgedFile
 from harness.core.outcome import Decision, Status
 from harness.core.prediction import RollbackAnswer, RollbackReport
 from harness.core.text import counted, first_few, joined
@@ -18,6 +20,8 @@ from harness.verdict.exit_codes import exit_code
 from harness.verdict.inputs import is_guessed, is_rewritten
 
 NAMED = 3
+UNJUDGED: Final = "unjudged_file"
+HOLDING: Final = (Severity.FAIL, Severity.INCONCLUSIVE)
 GREEN = (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION)
 
 
@@ -115,6 +119,18 @@ def decide(
         counts=counts_of(rows),
         exceeded=over,
     )
+
+
+def unjudged_words(files: Sequence[UnjudgedFile], models: int) -> str:
+    """Return which files beside so many models have no verdict: ``not judged: 2 of 5 files (a.pt, b.bin)``."""
+    total = counted(len(files) + models, "file")
+    return f"not judged: {len(files)} of {total} ({first_few([item.path for item in files], NAMED)})" if files else ""
+
+
+def unjudged_findings(files: Sequence[UnjudgedFile], models: int, severity: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Return the finding on files that no verdict speaks of, where the policy has that decide."""
+    holds = files and severity.get(UNJUDGED) in HOLDING
+    return (Finding(kind=UNJUDGED, message=unjudged_words(files, models)),) if holds else ()
 
 
 def _decide(

@@ -22,7 +22,7 @@ from harness.core.text import counted, joined
 from harness.core.verdict import CellVerdict, Finding, Judgement, Mitigation, RowVerdict, Waiver, WaiverState
 from harness.serving.scenarios import INITIALIZATIONS
 from harness.verdict.causes import with_causes
-from harness.verdict.decide import decide, judge_row
+from harness.verdict.decide import HOLDING, decide, judge_row, unjudged_findings
 from harness.verdict.demands import demands, unmet
 from harness.verdict.enforce import WaiverContext, enforce, judge_timed, settled, without_policy
 from harness.verdict.latency import judge_common, may_be_taken_off
@@ -31,7 +31,6 @@ from harness.verdict.waivers.apply import concerns, has_expired, is_for
 from harness.verdict.waivers.uses import ran_by, waiver_notes, waiver_uses
 
 GONE: Final = "gone"
-HOLDING: Final = (Severity.FAIL, Severity.INCONCLUSIVE)
 
 
 def regate(
@@ -96,7 +95,7 @@ def with_broken(report: RunReport) -> RunReport:
         for row in report.judgement.rows
     ]
     same = all(now.cells == row.cells for now, row in zip(rows, report.judgement.rows, strict=True))
-    if same and not _gone(report, settings):
+    if same and not _of_the_run(report, settings):
         return report
     judgement = _decided(report, rows, settings, unmet(report.policy.demands))
     baseline, status = report.baseline, {cell.cell: cell.status for cell in judgement.cells}
@@ -243,7 +242,7 @@ def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySett
         accepted=applied,
         rollback=report.rollback,
         unmet=missing,
-        findings=(*([] if common is None else [common]), *_gone(report, settings)),
+        findings=(*([] if common is None else [common]), *_of_the_run(report, settings)),
         severity=settings.severity,
     )
     if before.interrupted:
@@ -251,10 +250,13 @@ def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySett
     return judgement
 
 
-def _gone(report: RunReport, settings: PolicySettings) -> tuple[Finding, ...]:
-    """Return which models of the baseline the run lacks, where the policy has that decide."""
-    gone = gone_models(report) if settings.severity.get(GONE) in HOLDING and not report.judgement.of_cell else []
-    return (Finding(kind=GONE, message=gone_words(gone)),) if gone else ()
+def _of_the_run(report: RunReport, settings: PolicySettings) -> tuple[Finding, ...]:
+    """Return which models of the baseline the run lacks, and which files it has not judged, where these decide."""
+    if report.judgement.of_cell:
+        return ()
+    gone = gone_models(report) if settings.severity.get(GONE) in HOLDING else []
+    unjudged = unjudged_findings(report.unjudged, len(report.judgement.rows), settings.severity)
+    return (*([Finding(kind=GONE, message=gone_words(gone))] if gone else []), *unjudged)
 
 
 def _budget(report: RunReport) -> LatencyBudget:

@@ -1,11 +1,12 @@
 """The static check: read files, compare them with what releases accept. Nothing is loaded, nothing is run."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 from harness.artifacts.archive.code import CodeMemory
-from harness.artifacts.files import find_files, is_request_file, others_in
+from harness.artifacts.files import FoundFile, find_files, is_request_file, models_beside, others_in
 from harness.checks.prediction.check import inspect_file
 from harness.checks.prediction.known_releases import is_known, known, known_registry
 from harness.core.archive import OperatorRegistry
@@ -22,6 +23,10 @@ SIDES: tuple[Literal["old", "new"], ...] = ("old", "new")
 def inspect(project: Project, names: Sequence[str]) -> Inspection:
     files_named = find_files(names)
     wanted = [file for file in files_named if file.named or not is_request_file(file.path)] or files_named
+    folders = [name for name in names if os.path.isdir(name)]  # noqa: PTH112  Path.is_dir raises where a name is too long
+    beside = {path: (what, os.path.realpath(folder)) for folder in folders for path, what in models_beside(folder)}
+    read = {path: FoundFile(path, folder) for path, (_, folder) in beside.items() if os.path.isfile(path)}  # noqa: PTH113
+    wanted = (*wanted, *read.values())
     registries = _registries(project)
     across = {} if registries else {release: known_registry(release) for release in known()}
     progress = project.progress
@@ -32,7 +37,10 @@ def inspect(project: Project, names: Sequence[str]) -> Inspection:
         files.append(inspect_file(path, registries, memory, within=within, across=across))
         progress.step()
     progress.finish()
-    if others := others_in(names):
+    for path, (what, _) in beside.items():
+        if path not in read:
+            progress.note(f"also there: {path}: {what}")
+    if others := [path for path in others_in(names) if path not in beside]:
         named = first_few([Path(path).name for path in others], NAMED)
         progress.note(f"also there, and by their suffix no models: {counted(len(others), 'file')} ({named})")
     return Inspection(

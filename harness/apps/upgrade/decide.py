@@ -16,13 +16,13 @@ from harness.core.outcome import Status
 from harness.core.plan import Plan
 from harness.core.policy import Demand, PolicyReport
 from harness.core.text import first_few
-from harness.core.verdict import PlantedDefectResult, RowVerdict
+from harness.core.verdict import Finding, PlantedDefectResult, RowVerdict
 from harness.machine.progress import rough_duration
 from harness.probing.facts import Compared, Complete, Decided, Diagnosed, Effects, Started, WithWorker
 from harness.report.text.so_far import RED, render_so_far
 from harness.serving.scenarios import INITIALIZATIONS, TIMING, Scenario
 from harness.verdict.cells import judge_cells
-from harness.verdict.decide import decide, judge_row
+from harness.verdict.decide import decide, judge_row, unjudged_findings
 from harness.verdict.demands import demands, unmet
 from harness.verdict.latency import judge_common, why_common_is_open
 
@@ -66,13 +66,19 @@ def decide_run(facts: Complete, effects: Effects) -> Decided:
         accepted=settings.policy.accepted_mitigations,
         rollback=facts.rollback,
         unmet=unmet(run_demands(rows, facts)),
-        findings=() if common is None else (common,),
+        findings=(*(() if common is None else (common,)), *_unjudged(facts)),
         severity=settings.policy.severity,
     )
     if facts.interrupted:
         judgement = replace(judgement, interrupted=facts.interrupted, exit_code=int(ExitCode.INTERRUPTED))
     del effects
     return Decided(**Complete.known(replace(facts, planted_defects=planted_defects)), judgement=judgement)
+
+
+def _unjudged(facts: Complete) -> tuple[Finding, ...]:
+    whole = bool(facts.plan.planted_defects)  # one that repeats a cell says nothing of other files
+    severity = facts.plan.settings.policy.severity
+    return unjudged_findings(facts.plan.unjudged, len(facts.verdicts), severity) if whole else ()
 
 
 def tell_so_far(facts: Compared, planted_defects: Sequence[PlantedDefectResult], effects: Effects) -> None:

@@ -56,6 +56,7 @@ def make_plan(project: Project, given: GivenModels | None = None) -> Plan:
         scenarios=scenarios,
         golden=kept.folder if kept is not None else None,
         arguments=tuple(project.arguments),
+        unjudged=selected.unjudged,
         notes=(
             *selected.notes,
             *(kept.notes if kept else ()),

@@ -77,6 +77,9 @@ def _untested(report: RunReport) -> Iterator[str]:
         yield f"scenarios {first_few(missing, NAMED)}"
     if report.judgement.left_out:
         yield report.judgement.left_out
+    if beside := report.unjudged:
+        files = counted(len(beside), "file beside the models", "files beside the models")
+        yield f"{files}: {first_few([f'{item.path} ({item.what})' for item in beside], NAMED)}"
     if guessed := [model.model for model in report.models if model.guessed]:
         yield f"own requests of {first_few(guessed, NAMED)} (guessed)"
     if elsewhere := [row.model for row in report.judgement.rows if row.status is Status.UNSUPPORTED]:

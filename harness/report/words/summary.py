@@ -10,7 +10,7 @@ from harness.report.text.table import table_rows
 from harness.report.words.phrases import NO_REASON, but_of, exit_words, seconds
 from harness.report.words.to_upgrade import dear_words, upgradable_after
 from harness.verdict.counting import counts_of
-from harness.verdict.decide import GREEN
+from harness.verdict.decide import GREEN, UNJUDGED, unjudged_words
 from harness.verdict.since import gone_models, gone_words
 
 _REVISION, NAMED = 10, 3
@@ -158,12 +158,16 @@ def reason_words(report: RunReport) -> str:
 def but_words(report: RunReport) -> str:
     """Return what a green decision must not be read without; empty where nothing is.
 
-    That is what is surely over its limit, and which models of the baseline this run does not have.
+    That is what is surely over its limit, which models of the baseline this run does not have, and which files that lay
+    there have no verdict.
     """
-    severity = report.policy.settings.severity.get("gone", Severity.NAMED)
-    gone = gone_models(report) if report.judgement.decision in GREEN and severity == Severity.NAMED else []
-    told = gone_words(gone) if gone else ""
-    return ", ".join(filter(None, (but_of(report.judgement), told)))
+    judgement, severity = report.judgement, report.policy.settings.severity
+    if judgement.decision not in GREEN:
+        return but_of(judgement)
+    gone = gone_models(report) if severity.get("gone", Severity.NAMED) == Severity.NAMED else []
+    is_named = severity.get(UNJUDGED, Severity.NAMED) == Severity.NAMED
+    unjudged = unjudged_words(report.unjudged, len(judgement.rows)) if is_named else ""
+    return ", ".join(filter(None, (but_of(judgement), gone_words(gone) if gone else "", unjudged)))
 
 
 def decision_words(report: RunReport) -> str:

@@ -324,3 +324,43 @@ def test_a_program_is_an_artifact_of_its_kind(tmp_path: Path) -> None:
     }
     assert models["net"].given is not None
     assert models["net"].given.inputs == str(tmp_path / "net.inputs.pt")
+
+
+def test_whatever_looks_like_a_model_and_is_left_out_is_named(fleet: Path, tmp_path: Path) -> None:
+    """Planted: other suffixes, links; twins: text, a link to a folder that is searched anyway, requests."""
+    write(
+        fleet,
+        ads__model_dot_bin=torchscript(),
+        model=torchscript(),
+        weights_dot_bin=zipped({"weights/data.pkl": STATE_DICT, "weights/version": "3\n"}),
+        README_dot_md="words",
+        labels_dot_bin=b"\x01\x02\x03",
+        index_dot_ts="export const at = 1;",
+        search__model_dot_inputs_dot_pt=zipped({"x/data.pkl": STATE_DICT}),
+    )
+    write(tmp_path / "store", model_dot_pt=torchscript())
+    (fleet / "current").symlink_to(tmp_path / "store")
+    (fleet / "alias").symlink_to(fleet / "ads")
+    (fleet / "old").symlink_to("nowhere")
+    found = given_models([str(fleet)])
+    other = "TorchScript archive by another suffix: name it, or call it .pt"
+    assert {item.path: item.what for item in found.unjudged} == {
+        "ads/model.bin": other,
+        "model": other,
+        "weights.bin": "state dict",
+        "current": f"a link to {tmp_path}/store, which is not followed: name that",
+        "old": "a link to nothing",
+        "other.pt": "ONNX model",
+        "weights.pt": "state dict",
+    }
+    assert all(any(item.path in note for note in found.notes) for item in found.unjudged)
+    assert [item.path for item in found.unjudged][-2:] == ["other.pt", "weights.pt"]  # these could not be judged at all
+    assert not given_models([str(fleet / "ranker.pt")]).unjudged
+
+
+def test_what_a_manifest_does_not_name_is_named_and_what_it_names_is_not(fleet: Path) -> None:
+    write(fleet, served_dot_bin=torchscript(), models_dot_toml='[[models]]\nname = "m"\npath = "served.bin"\n')
+    unjudged = given_models([str(fleet)]).unjudged
+    forgotten = ["ads/model.ts", "cut.pt", "other.pt", "ranker.pt", "search/model.ts", "weights.pt"]
+    assert sorted(item.path for item in unjudged if item.what == "not in models.toml") == forgotten
+    assert len(unjudged) == len(forgotten)

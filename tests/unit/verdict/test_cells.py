@@ -14,6 +14,7 @@ from harness.core.comparison import CallComparison, OutputComparison, TensorMetr
 from harness.core.environment import Fingerprint
 from harness.core.findings import SEVERITY
 from harness.core.hang import Evidence
+from harness.core.models import UnjudgedFile
 from harness.core.outcome import Decision, Outcome, Status
 from harness.core.plan import PolicyRule, PolicySettings
 from harness.core.probe import Failure, Span
@@ -532,6 +533,17 @@ def test_scenario_that_was_asked_for_and_not_done_is_never_green(
 def reason_of(facts: Decided) -> str:
     judgement = decide_run(continued(facts, judge_cells(facts, effects())), effects()).judgement
     return judgement.reason
+
+
+@pytest.mark.parametrize(("severity", "code"), [({}, 0), ({"unjudged_file": "inconclusive"}, 4)])
+def test_a_file_without_a_verdict_does_what_the_policy_says(severity: dict[str, str], code: int) -> None:
+    plan = planned()
+    settings = replace(plan.settings, policy=PolicySettings(severity=severity))
+    plan = replace(plan, settings=settings, unjudged=(UnjudgedFile(path="a.bin", what="state dict"),))
+    facts = with_planted_defects(equal(plan=plan))
+    assert decided(facts)[1] == code
+    assert ("not judged: 1 of 2 files (a.bin)" in reason_of(facts)) is bool(severity)
+    assert decided(replace(facts, plan=replace(facts.plan, planted_defects=())))[0] is not Decision.INCONCLUSIVE
 
 
 def test_scenario_in_which_no_model_could_take_part_is_never_green() -> None:

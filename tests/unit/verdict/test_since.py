@@ -10,12 +10,17 @@ from harness.verdict import since as decision_since
 from harness.core.measurement import LatencyMeasurement, RatioEstimate
 from harness.core.outcome import Decision, Status
 from harness.core.plan import PolicySettings
-from harness.core.policy import PolicyReport
+from harness.core.models import UnjudgedFile
+from harness.core.policy import ModelPolicy, PolicyReport
 from harness.core.report import BaselineReport, CellTrend, RunReport
 from harness.core.verdict import CellVerdict, Finding, RowVerdict, Waiver, WaiverState, WaiverUse
 from harness.checks.startup.rates import more_often
 from harness.report.words.summary import headline
-from harness.verdict.regate import with_broken
+from harness.report.words.in_short import untested_in_short
+from harness.verdict.decide import unjudged_findings
+from harness.verdict.enforce import WaiverContext
+from harness.verdict.regate import regate, with_broken
+from tests.unit.builders.verdicts import RAN
 from tests.unit.builders.reports import PLANTED_DEFECTS, blocked, build, cell_id, healthy, ratio, upgrade_ok, verdict
 
 HANG = Finding(kind="hang", message="hangs in call 1")
@@ -394,3 +399,28 @@ def test_the_policy_says_what_a_model_that_is_gone_does(severity: str, decision:
     assert with_broken(told) == told
     whole = with_broken(replace(now, policy=policy, baseline=since(now, now)))
     assert whole.judgement.decision is Decision.UPGRADE_OK
+
+
+@pytest.mark.parametrize(
+    ("severity", "decision", "code"),
+    [
+        ("fail", Decision.BLOCKED, 1),
+        ("inconclusive", Decision.INCONCLUSIVE, 4),
+        ("info", Decision.UPGRADE_OK, 0),
+        ("named", Decision.UPGRADE_OK, 0),
+    ],
+)
+def test_the_policy_says_what_a_file_without_a_verdict_does(severity: str, decision: Decision, code: int) -> None:
+    """By ``gate``; a run itself asks the same function."""
+    policy = PolicySettings(severity={"unjudged_file": severity})
+    left = (UnjudgedFile(path="weights.pt", what="state dict"),)
+    context = WaiverContext(waivers=(), ran=RAN, today=dt.date(2026, 11, 21))
+    by = {"din": ModelPolicy(settings=policy, by={})}
+    told = regate(replace(run(alone(Status.PASS)), unjudged=left), policy, by, context, source="policy.toml")
+    assert (told.judgement.decision, told.judgement.exit_code) == (decision, code)
+    words = "not judged: 1 of 2 files (weights.pt)"
+    assert (words in f"{headline(told)} {told.judgement.reason}") is (severity != "info")
+    assert "1 file beside the models: weights.pt (state dict)" in untested_in_short(told)
+    whole = regate(run(alone(Status.PASS)), policy, by, context, source="policy.toml")
+    assert whole.judgement.decision is Decision.UPGRADE_OK and "not judged" not in headline(whole)
+    assert unjudged_findings(left, 1, policy.severity) == told.judgement.findings

@@ -160,6 +160,7 @@ def build_report(
         timelines=timelines(facts),
         waivers=uses,
         trust=_trust(facts, effects),
+        unjudged=facts.plan.unjudged,
         durations_s=durations_s(facts, facts.judged_by),
         common=facts.common,
     )
