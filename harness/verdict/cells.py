@@ -37,7 +37,7 @@ from harness.serving.scenarios import INITIALIZATIONS
 from harness.serving.settings.differences import Setting
 from harness.verdict.alone import judge_one, not_made, settings_between, unsupported_words
 from harness.verdict.enforce import WaiverContext, enforce, judge_timed, settled
-from harness.verdict.inputs import changed, guess_of, with_changed_operators, with_subjects
+from harness.verdict.inputs import changed, guess_of, with_changed_operators, with_subjects, with_what_requests_miss
 from harness.verdict.latency import may_be_taken_off
 from harness.verdict.prediction import refused_file, refused_operators
 from harness.verdict.startup import (
@@ -224,7 +224,11 @@ def _alone(model: ModelDeclaration, facts: Compared, effects: Effects, asked: At
         effects=effects,
         rates=asked.rates if asked is not None else None,
     )
-    verdict = with_changed_operators(verdict, facts.artifact(model.name), facts.pair, draws=facts.draws(model.name))
+    artifact, draws = facts.artifact(model.name), facts.draws(model.name)
+    verdict = with_changed_operators(verdict, artifact, facts.pair, draws=draws)
+    file = facts.predictions.get(model.name)
+    known = changed(artifact, facts.pair, draws=draws)
+    verdict = with_what_requests_miss(verdict, artifact, file.facts if file is not None else None, known)
     uncovered = facts.exports[model.name].uncovered
     if uncovered:
         message = f"declares that it covers {', '.join(uncovered)}, and the artifact does not contain it"

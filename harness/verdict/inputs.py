@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from harness.checks.prediction.semantics import SemanticChange, can_show, changes_between
+from harness.core.archive import ArchiveFacts, Reach
 from harness.core.findings import Severity, status_of, weight
 from harness.core.models import Artifact
 from harness.core.outcome import Status
@@ -15,7 +16,11 @@ from harness.verdict.mitigation import provenance_words
 GUESSED: Final = "guessed from the graph: "
 """How the note of an adoption begins that made inputs up."""
 NAMED: Final = 3
-NO_VALUE: Final = "no value was compared: it answers its requests with NaN, infinity or nothing"
+NO_VALUE: Final = (
+    "no value was compared: it answers its requests with NaN, infinity or nothing; give one that has numbers"
+)
+UNTESTED_METHOD: Final = "untested_method"
+UNTESTED_BRANCH: Final = "untested_branch"
 UNSHOWN: Final = "its inputs are guesses, which may not show it: give requests"
 SHOWN_ONLY: Final = "the latency of guessed inputs is shown and decides nothing"
 
@@ -41,24 +46,33 @@ def guess_notes(artifacts: Mapping[str, Artifact | None]) -> tuple[str, ...]:
     return (f"inputs of {models} were guessed: {named}",)
 
 
-def untested_method_notes(
-    methods: Mapping[str, Mapping[str, Sequence[str]]], artifacts: Mapping[str, Artifact | None]
-) -> tuple[str, ...]:
-    """Return the note on methods that artifacts have and no request reaches.
+def with_what_requests_miss(
+    verdict: CellVerdict, artifact: Artifact, facts: ArchiveFacts | None, changes: Sequence[SemanticChange]
+) -> CellVerdict:
+    """Return the verdict on a model that passes with what its requests leave open, by reading it.
 
-    ``methods``: model -> those that static reading finds, of models that are files, each with those that it calls on
-    the same module; ``artifacts``: model -> its artifact, None where it has none.
+    That is methods that no request reaches, and operators known to answer otherwise (``changes``, of this model) that
+    stand in branches only: a request need not take them, and of guesses a warning says so of every such operator.
     """
-    left = {
-        name: unasked
-        for name, artifact in artifacts.items()
-        if artifact is not None and (unasked := _unasked(methods.get(name, {}), artifact))
-    }
-    if not left:
-        return ()
-    named = "; ".join(f"{name}: {', '.join(unasked)}" for name, unasked in list(left.items())[:NAMED])
-    more = f"; and {len(left) - NAMED} more models" if len(left) > NAMED else ""
-    return (f"methods that no request reaches, so they were not tested: {named}{more}",)
+    if verdict.status is not Status.PASS or facts is None or not artifact.input_sets:
+        return verdict
+    findings = list(verdict.findings)
+    if methods := _unasked({name: facts.calls.get(name, ()) for name in facts.methods}, artifact):
+        message = f"no request reaches {', '.join(methods)}: not tested; give a request for each"
+        findings.append(Finding(kind=UNTESTED_METHOD, message=message, subject=", ".join(methods)))
+    taken = {use.name for use in facts.operators if use.reach is Reach.STRAIGHT}
+    branched = {use.name for use in facts.operators if use.reach is Reach.BRANCH} - taken
+    open_ = [change for change in changes if change.operator in branched and not guess_of(artifact)]
+    findings += (
+        Finding(
+            kind=UNTESTED_BRANCH,
+            message=f"{change.operator}: {change.what} ({change.source}); it stands in a branch, and nothing shows "
+            "that a request takes that",
+            subject=change.operator,
+        )
+        for change in open_
+    )
+    return replace(verdict, findings=tuple(findings))
 
 
 def draw_notes(models: Sequence[str]) -> tuple[str, ...]:
@@ -115,10 +129,8 @@ def with_inputs(verdict: CellVerdict, artifact: Artifact, *, answered: bool = Tr
             Finding(kind="guessed_inputs", message=f"its inputs were {artifact.inputs_note}", evidence=evidence)
         )
     if not answered and verdict.status is Status.PASS:
-        if guess_of(artifact):
-            doubts.append(Finding(kind="not_decidable", message=NO_VALUE, evidence=evidence))
-        else:
-            notes.append(Finding(kind="no_value", message=NO_VALUE, evidence=evidence))
+        kind = "not_decidable" if guess_of(artifact) else "no_value"
+        doubts.append(Finding(kind=kind, message=NO_VALUE, evidence=evidence))
     if verdict.status is not Status.PASS:
         return replace(verdict, findings=(*verdict.findings, *doubts, *notes))
     findings = (*doubts, *verdict.findings, *notes)

@@ -12,9 +12,15 @@ from harness.core.text import counted, first_few
 from harness.core.verdict import Fix
 from harness.report.words.to_upgrade import BLOCKING
 from harness.serving.scenarios import INITIALIZATIONS
+from harness.verdict.inputs import UNTESTED_BRANCH, UNTESTED_METHOD
 from harness.verdict.mitigation import SLOWER_FROM, price_words
 
 NAMED = 3
+# What requests leave open of a model that passes.
+MISSED = {
+    UNTESTED_METHOD: "methods that no request reaches, of",
+    UNTESTED_BRANCH: "branches with an operator that has changed, of",
+}
 MACHINES = "machines: not known without your traffic"
 
 
@@ -82,6 +88,12 @@ def _untested(report: RunReport) -> Iterator[str]:
         yield f"{files}: {first_few([f'{item.path} ({item.what})' for item in beside], NAMED)}"
     if guessed := [model.model for model in report.models if model.guessed]:
         yield f"own requests of {first_few(guessed, NAMED)} (guessed)"
+    for kind, what in MISSED.items():
+        missed = {
+            cell.model: item.subject for cell in report.judgement.cells for item in cell.findings if item.kind == kind
+        }
+        if missed:
+            yield f"{what} {first_few([f'{model} ({subject})' for model, subject in missed.items()], NAMED)}"
     if elsewhere := [row.model for row in report.judgement.rows if row.status is Status.UNSUPPORTED]:
         yield f"{first_few(elsewhere, NAMED)} (unsupported here)"
     if open_ := [row.model for row in report.judgement.rows if row.status is Status.INCONCLUSIVE]:

@@ -9,16 +9,20 @@ from harness.verdict.inputs import (
     inputs_words,
     latency_with_inputs,
     changed,
-    untested_method_notes,
     with_changed_operators,
     with_inputs,
     with_provenance,
     with_requests,
     with_subjects,
+    with_what_requests_miss,
 )
+from harness.core.archive import ArchiveFacts, ArchiveFormat, CodePlace, OperatorUse, Reach
 from harness.core.models import InputSet
 from harness.core.outcome import Status
+from harness.core.plan import PolicySettings
+from harness.core.policy import ModelPolicy
 from harness.core.verdict import CellVerdict, Finding, Fix, Provenance
+from harness.verdict.enforce import with_policy
 from harness.artifacts.adopted import uncalled_methods
 from harness.worker import wire
 from tests.unit.builders.stages import artifact
@@ -147,8 +151,12 @@ def test_guess_that_is_answered_with_nothing_decides_nothing() -> None:
     assert [finding.kind for finding in silent.findings] == ["not_decidable", "guessed_inputs"]
     assert "no value was compared" in silent.findings[0].message
     assert with_inputs(verdict(), artifact(inputs_note=GUESS), answered=True).status is Status.PASS
-    given = with_inputs(verdict(), artifact(), answered=False)  # somebody gave these, and may know
-    assert (given.status, given.kinds) == (Status.PASS, ("no_value",))
+    given = with_inputs(verdict(), artifact(), answered=False)
+    assert (given.status, given.kinds) == (Status.INCONCLUSIVE, ("no_value",))
+    lenient = ModelPolicy(
+        settings=PolicySettings(severity={"no_value": "warn"}), by={"severity.no_value": "policy.toml"}
+    )
+    assert with_policy(given, lenient, None).status is Status.PASS  # somebody gave these, and may know
     failed = with_inputs(verdict(Status.FAIL, HANG), artifact(inputs_note=GUESS), answered=False)
     assert [finding.kind for finding in failed.findings] == ["hang", "guessed_inputs"]
 
@@ -185,7 +193,23 @@ def test_request_that_raises_in_both_releases_is_not_taken_for_an_old_failure_of
         assert with_requests(other) == other
 
 
-def test_methods_that_no_request_reaches_are_reported() -> None:
+def reads(*uses: tuple[str, Reach], calls: dict[str, tuple[str, ...]] | None = None) -> ArchiveFacts:
+    """Return what reading an archive shows: operators with how they are reached, and methods with what they call."""
+    place = CodePlace(member="code/m.py", line=1, function="m.forward")
+    known = calls or {"forward": ()}
+    return ArchiveFacts(
+        path="m.pt",
+        size_bytes=1,
+        format=ArchiveFormat.TORCHSCRIPT,
+        methods=tuple(known),
+        calls=known,
+        operators=tuple(
+            OperatorUse(name=name, arguments=(), place=place, count=1, reach=reach) for name, reach in uses
+        ),
+    )
+
+
+def test_methods_that_no_request_reaches_are_a_finding() -> None:
     codec = artifact(input_sets=(InputSet(name="example"),), reset="clear")
     calls: dict[str, tuple[str, ...]] = {
         "forward": ("nms",),
@@ -195,11 +219,35 @@ def test_methods_that_no_request_reaches_are_reported() -> None:
         "__setstate__": (),
         "clear": (),
     }
-    methods: dict[str, dict[str, tuple[str, ...]]] = {"codec": calls, "plain": {"forward": ()}}
-    (note,) = untested_method_notes(methods, {"codec": codec, "plain": codec, "unread": None})
-    assert note.endswith("codec: decode")
-    assert untested_method_notes({"codec": {"forward": ()}}, {"codec": codec}) == ()
-    assert untested_method_notes(methods, {"codec": artifact(input_sets=())}) == ()
+    missed = with_what_requests_miss(verdict(), codec, reads(calls=calls), ())
+    assert (missed.status, missed.kinds, missed.findings[0].subject) == (Status.PASS, ("untested_method",), "decode")
+    strict = ModelPolicy(
+        settings=PolicySettings(severity={"untested_method": "inconclusive"}), by={"severity.untested_method": "p.toml"}
+    )
+    assert with_policy(missed, strict, None).status is Status.INCONCLUSIVE
+    for asked, facts in ((codec, reads()), (artifact(input_sets=()), reads(calls=calls)), (codec, None)):
+        assert with_what_requests_miss(verdict(), asked, facts, ()) == verdict()
+
+
+BICUBIC_OP = "aten::upsample_bicubic2d"
+
+
+@pytest.mark.parametrize(
+    ("uses", "note", "missed"),
+    [
+        ([(BICUBIC_OP, Reach.BRANCH)], "", True),
+        ([(BICUBIC_OP, Reach.STRAIGHT)], "", False),
+        ([(BICUBIC_OP, Reach.BRANCH), (BICUBIC_OP, Reach.STRAIGHT)], "", False),
+        ([("aten::relu", Reach.BRANCH)], "", False),
+        ([(BICUBIC_OP, Reach.BRANCH)], GUESS, False),  # of guesses a warning says it
+    ],
+)
+def test_a_branch_with_a_changed_operator_is_a_finding(uses: list[tuple[str, Reach]], note: str, missed: bool) -> None:
+    asked = artifact(operators=BICUBIC, inputs_note=note)
+    known = changed(asked, ("2.1.2", "2.6.0"), draws=False)
+    told = with_what_requests_miss(verdict(), asked, reads(*uses), known)
+    assert [item.subject for item in told.findings if item.kind == "untested_branch"] == [BICUBIC_OP] * missed
+    assert with_what_requests_miss(verdict(Status.FAIL), asked, reads(*uses), known).findings == ()
 
 
 def test_models_that_draw_are_named_with_what_may_be_behind_it() -> None:

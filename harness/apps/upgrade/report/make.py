@@ -39,7 +39,6 @@ from harness.core.report import ModelReport, RunReport, ScenarioReport, SideRepo
 from harness.core.verdict import CellVerdict, WaiverUse
 from harness.probing.facts import (
     Effects,
-    Inspected,
     Probed,
     Provisioned,
     Started,
@@ -57,7 +56,7 @@ from harness.serving.settings.differences import Setting
 from harness.store import codec
 from harness.verdict.causes import with_causes
 from harness.verdict.cells import numeric_settings
-from harness.verdict.inputs import draw_notes, guess_notes, guess_of, stride_notes, untested_method_notes
+from harness.verdict.inputs import draw_notes, guess_notes, guess_of, stride_notes
 from harness.verdict.latency import common_notes
 from harness.verdict.waivers.apply import ran_under
 from harness.verdict.waivers.uses import waiver_notes, waiver_uses
@@ -353,7 +352,6 @@ def _notes(
     notes = [*facts.plan.notes, *facts.loader_notes, *facts.static_notes, *_declared_tolerances(facts.plan.models)]
     artifacts = {model.name: facts.exports[model.name].artifact for model in facts.plan.models}
     notes.extend(guess_notes(artifacts))
-    notes.extend(untested_method_notes(_methods(facts), artifacts))
     notes.extend(draw_notes([name for name in artifacts if facts.draws(name)]))
     notes.extend(stride_notes(facts.judgement.cells))
     notes.extend(facts.worker_notes if facts.initialized else ())
@@ -384,13 +382,6 @@ def _notes(
     notes.extend(worker_notes(effects.environments, runner.libraries, facts.plan.runs_on, runner.finished))
     notes.extend(f"could not be ended: {name}" for name in effects.runner.unreaped)
     return tuple(dict.fromkeys(notes))
-
-
-def _methods(facts: Inspected) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return the methods of models that are files, as far as they could be read, each with those that it calls."""
-    files = {model.name: facts.predictions.get(model.name) for model in facts.plan.models if model.given is not None}
-    read = {name: file.facts for name, file in files.items() if file is not None and file.facts is not None}
-    return {name: {method: of.calls.get(method, ()) for method in of.methods} for name, of in read.items()}
 
 
 def _declared_tolerances(models: Sequence[ModelDeclaration]) -> list[str]:
