@@ -158,8 +158,9 @@ STATUS_OF = {
 
 
 def cell_reason(cell: CellVerdict) -> str:
-    """Return why a cell is what it is: its first finding and its note."""
-    return joined(cell.findings[0].message if cell.findings else "", cell.note)
+    """Return why a cell is what it is: its first finding, what to do about it, and its note."""
+    first = cell.findings[0] if cell.findings else None
+    return joined(first.message if first else "", first.advice if first else "", cell.note)
 
 
 def status_of(findings: Sequence[Finding]) -> Status:

@@ -41,6 +41,7 @@ class Finding:
             measured.
         error: what torch or the model said, its type first; empty where nothing was raised.
         standstill: of a hang or crash where it is, as far as somebody looked.
+        advice: what to do about it, where its kind says that; empty where only a search or its owner can tell.
         settings: those that differ between the sides and may be why: name -> what they are, in words.
         evidence: path of a file in the run directory, or empty.
         story: (label, text) lines that explain it: threads, stacks, what they mean.
@@ -60,6 +61,7 @@ class Finding:
     limit: float | None = None
     subject: str = ""
     error: str = ""
+    advice: str = ""
     standstill: Standstill | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
 

@@ -83,21 +83,22 @@ def with_damage(verdict: CellVerdict, path: str) -> CellVerdict:
     refused = next((item for item in verdict.findings if item.kind == "load_error"), None)
     if verdict.status is not Status.SAME_FAIL or refused is None:
         return verdict
-    damage = _damage_of(inspect_file(path, {}))
+    damage, advice = _damage_of(inspect_file(path, {}))
     if not damage:
         return verdict
     message = f"not judged: {damage}"
-    finding = replace(refused, kind="damaged_file", message=message, subject=verdict.model, error="")
+    finding = replace(refused, kind="damaged_file", message=message, subject=verdict.model, error="", advice=advice)
     return replace(verdict, status=Status.INCONCLUSIVE, findings=(finding,), note="")
 
 
-def _damage_of(file: InspectedFile) -> str:
+def _damage_of(file: InspectedFile) -> tuple[str, str]:
     """Return why no release can load a file, and what to do; empty where reading it shows nothing of the kind."""
     if file.facts is not None and file.facts.format in NO_MODEL:
-        return f"the file is no model: {'; '.join(FORMATS[file.facts.format])}"
+        what, do = FORMATS[file.facts.format]
+        return f"the file is no model: {what}", do
     problems = [file.failure] if file.failure is not None else file.facts.problems if file.facts is not None else []
     texts = [problem.text for problem in problems if problem.kind in DAMAGE]
-    return f"the file is damaged: {texts[0]}; {FAILURES['damaged']}" if texts else ""
+    return (f"the file is damaged: {texts[0]}", FAILURES["damaged"]) if texts else ("", "")
 
 
 def settings_between(

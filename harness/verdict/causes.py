@@ -464,7 +464,9 @@ def _cause(key: Key, items: Sequence[_Red], report: RunReport) -> Cause:
     first = items[0]
     statuses = {item.status for item in items}
     remedy, deploy, many = _remedy(items)
-    advice = next((known.what_to_do for known in _static(first, stopping=True) if known.what_to_do), "")
+    advised = (known.what_to_do for known in _static(first, stopping=True))
+    own = first.finding.advice if first.finding is not None else ""
+    advice = own or next(filter(None, advised), "")
     return Cause(
         id=key.id,
         kind=key.kind,

@@ -16,9 +16,8 @@ from harness.verdict.mitigation import provenance_words
 GUESSED: Final = "guessed from the graph: "
 """How the note of an adoption begins that made inputs up."""
 NAMED: Final = 3
-NO_VALUE: Final = (
-    "no value was compared: it answers its requests with NaN, infinity or nothing; give one that has numbers"
-)
+NO_VALUE: Final = "no value was compared: it answers its requests with NaN, infinity or nothing"
+GIVE: Final = "give it requests: a file NAME.inputs.py or NAME.inputs.pt beside NAME.pt"
 UNTESTED_METHOD: Final = "untested_method"
 UNTESTED_BRANCH: Final = "untested_branch"
 UNSHOWN: Final = "its inputs are guesses, which may not show it: give requests"
@@ -58,8 +57,9 @@ def with_what_requests_miss(
         return verdict
     findings = list(verdict.findings)
     if methods := _unasked({name: facts.calls.get(name, ()) for name in facts.methods}, artifact):
-        message = f"no request reaches {', '.join(methods)}: not tested; give a request for each"
-        findings.append(Finding(kind=UNTESTED_METHOD, message=message, subject=", ".join(methods)))
+        subject, do = ", ".join(methods), "give a request for each, by its name"
+        message = f"no request reaches {subject}: not tested"
+        findings.append(Finding(kind=UNTESTED_METHOD, message=message, subject=subject, advice=do))
     taken = {use.name for use in facts.operators if use.reach is Reach.STRAIGHT}
     branched = {use.name for use in facts.operators if use.reach is Reach.BRANCH} - taken
     open_ = [change for change in changes if change.operator in branched and not guess_of(artifact)]
@@ -69,6 +69,7 @@ def with_what_requests_miss(
             message=f"{change.operator}: {change.what} ({change.source}); it stands in a branch, and nothing shows "
             "that a request takes that",
             subject=change.operator,
+            advice="give a request that takes the branch",
         )
         for change in open_
     )
@@ -105,10 +106,16 @@ def _unasked(methods: Mapping[str, Sequence[str]], artifact: Artifact) -> list[s
 
 def with_requests(verdict: CellVerdict) -> CellVerdict:
     """Return the verdict on a given artifact; a request that raises in both releases may well be the one at fault."""
-    if verdict.status is not Status.SAME_FAIL or all(item.kind != "call_error" for item in verdict.findings):
+    raised = next((item for item in verdict.findings if item.kind == "call_error"), None)
+    if verdict.status is not Status.SAME_FAIL or raised is None:
         return verdict
-    message = "its request fails in the release that it comes from too: mend the request, or leave the model out"
-    finding = Finding(kind="request_fails", message=message)
+    finding = Finding(
+        kind="request_fails",
+        message=f"its request fails in the release that it comes from too: {raised.message}",
+        where=raised.where,
+        error=raised.error,
+        advice="mend the request, or leave the model out",
+    )
     return replace(verdict, status=Status.INCONCLUSIVE, findings=(finding, *verdict.findings))
 
 
@@ -120,17 +127,21 @@ def with_inputs(verdict: CellVerdict, artifact: Artifact, *, answered: bool = Tr
     if not artifact.input_sets:
         return _never(verdict, artifact)
     doubts = [
-        Finding(kind="not_called", message=f"a method that was named is not called: {why}", evidence=evidence)
+        Finding(
+            kind="not_called", message=f"a method that was named is not called: {why}", evidence=evidence, advice=GIVE
+        )
         for why in artifact.uncalled
     ]
     notes = []
     if guess_of(artifact):
         notes.append(
-            Finding(kind="guessed_inputs", message=f"its inputs were {artifact.inputs_note}", evidence=evidence)
+            Finding(
+                kind="guessed_inputs", message=f"its inputs were {artifact.inputs_note}", evidence=evidence, advice=GIVE
+            )
         )
     if not answered and verdict.status is Status.PASS:
         kind = "not_decidable" if guess_of(artifact) else "no_value"
-        doubts.append(Finding(kind=kind, message=NO_VALUE, evidence=evidence))
+        doubts.append(Finding(kind=kind, message=NO_VALUE, evidence=evidence, advice=f"{GIVE}, answered with numbers"))
     if verdict.status is not Status.PASS:
         return replace(verdict, findings=(*verdict.findings, *doubts, *notes))
     findings = (*doubts, *verdict.findings, *notes)
@@ -157,6 +168,7 @@ def changed_operators(artifact: Artifact, pair: tuple[str, str], *, draws: bool)
             kind="changed_operator",
             message=f"{change.operator}: {change.what} ({change.source}); {UNSHOWN}",
             subject=change.operator,
+            advice=GIVE,
         )
         for change in changed(artifact, pair, draws=draws)
     )
@@ -223,7 +235,7 @@ def _never(verdict: CellVerdict, artifact: Artifact) -> CellVerdict:
     message = f"it was not called: {artifact.inputs_note}"
     if verdict.status is not Status.PASS:
         return replace(verdict, note=joined(verdict.note, message))
-    not_called = Finding(kind="not_called", message=f"loads, and {message}")
+    not_called = Finding(kind="not_called", message=f"loads, and {message}", advice=GIVE)
     return replace(verdict, status=Status.INCONCLUSIVE, findings=(not_called, *verdict.findings))
 
 

@@ -45,7 +45,7 @@ def render_comment(report: RunReport, *, directory: str = "", page: str = "") ->
                 Cell(shorten(cause.title, _TEXT_LIMIT), link=page and f"{page}#cause-{at}"),
                 Cell(f"{len(cause.models)}: {_models(report, cause)}", link=page and f"{page}#{place(cause.cells[0])}"),
                 beyond_words(cause.beyond) if cause.beyond is not None else "",
-                to_do.get(at, shorten(cause.fix, _TEXT_LIMIT)),
+                to_do.get(at) or shorten(cause.fix or _what(cause), _REASON_LIMIT),
             )
         )
         for at, cause in enumerate(report.causes[:shown], start=1)
@@ -115,6 +115,12 @@ def _beside(report: RunReport) -> Iterator[Fact]:
     empty = dict.fromkeys(cell.model for cell in report.judgement.cells if "no_value" in cell.kinds)
     if empty:
         yield Fact("answer only NaN, infinity or nothing:", _listed(list(empty)))
+
+
+def _what(cause: Cause) -> str:
+    """Return what is the matter where only that says what to do: of what is not decided."""
+    what = next((text for label, text in cause.evidence if label == "what"), "")
+    return what if cause.status is Status.INCONCLUSIVE and what != cause.title else ""
 
 
 def _models(report: RunReport, cause: Cause) -> str:

@@ -197,7 +197,7 @@ def phrase(finding: Finding) -> str:
     """Return a finding on one line: kind, message, where, and the rule that decided."""
     place = finding.where if finding.where not in finding.message else ""
     context = joined(place, f"rule: {finding.rule}" if finding.rule else "")
-    return f"{finding.kind}: {finding.message}" + (f" [{context}]" if context else "")
+    return f"{finding.kind}: {joined(finding.message, finding.advice)}" + (f" [{context}]" if context else "")
 
 
 def phrase_static(finding: StaticFinding) -> str:

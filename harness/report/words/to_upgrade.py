@@ -15,6 +15,8 @@ from harness.verdict.mitigation import conditions, price_words, provenance_words
 
 NAMED = 2
 BLOCKING = (Status.FAIL, Status.XPASS)
+OF_A_FINDING = ("error", "alone")
+"""Kinds of causes whose advice, where they have one, is that of what was found."""
 NOT_GREEN = (*BLOCKING, Status.INCONCLUSIVE)
 BELOW = "the file below"
 """What a step calls its first ``path``, where that stands on a line of its own."""
@@ -124,7 +126,7 @@ def _step(report: RunReport, cause: Cause, where: str) -> Step:
     if cause.status is Status.INCONCLUSIVE:
         what = next((text for label, text in cause.evidence if label == "what"), cause.title)
         more = more_command(report) if cause.kind == "undecided" else ""
-        return Step(whose, shorten(what, 240), commands=(("go on", more),) if more else ())
+        return Step(whose, joined(shorten(what, 400), cause.fix), commands=(("go on", more),) if more else ())
     fix = cause.remedy
     dear = fix is not None and is_dear(fix, report)
     waive = tuple(item for item in cause.commands if item[0] == "accept" and (fix is None or dear))
@@ -154,6 +156,8 @@ def _ask(report: RunReport, cause: Cause) -> str:
         if any(label == "bisect" for label, _ in cause.commands)
         else ""
     )
+    if cause.fix and cause.kind in OF_A_FINDING:
+        return cause.fix
     if cause.fix:
         return f"no verified fix: {cause.fix}{search}"
     if search:

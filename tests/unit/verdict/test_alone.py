@@ -100,6 +100,6 @@ def test_a_damaged_file_that_loads_in_neither_release_is_not_judged(
     found = with_damage(same, str(path))
     assert (found.status, found.kinds, found.decides) == (Status.INCONCLUSIVE, ("damaged_file",), True)
     assert found.findings[0].message.startswith("not judged: the file is ")
-    assert words in found.findings[0].message
+    assert words in f"{found.findings[0].message}; {found.findings[0].advice}" and found.findings[0].advice
     for other in (judged(Status.FAIL, REFUSED), judged(Status.SAME_FAIL, replace(REFUSED, kind="call_error"))):
         assert with_damage(other, str(path)) == other

@@ -186,9 +186,11 @@ def test_words_of_a_bundle_name_what_is_not_called_once() -> None:
 
 
 def test_request_that_raises_in_both_releases_is_not_taken_for_an_old_failure_of_the_model() -> None:
-    raises = Finding(kind="call_error", message="raises at call 0")
+    raises = Finding(kind="call_error", message="raises at call 0 of friday: ValueError: no", error="ValueError: no")
     found = with_requests(verdict(Status.SAME_FAIL, raises))
     assert (found.status, found.findings[0].kind) == (Status.INCONCLUSIVE, "request_fails")
+    assert "friday: ValueError: no" in found.findings[0].message and found.findings[0].error == raises.error
+    assert found.findings[0].advice == "mend the request, or leave the model out"
     for other in (verdict(Status.FAIL, raises), verdict(Status.SAME_FAIL, HANG), verdict()):
         assert with_requests(other) == other
 

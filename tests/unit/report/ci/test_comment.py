@@ -9,7 +9,8 @@ import pytest
 
 from harness.checks.startup.rates import more_often
 from harness.core.outcome import Status
-from harness.core.verdict import Finding, Waived
+from harness.core.verdict import Finding, RowVerdict, Waived
+from harness.verdict.causes import with_causes
 from harness.verdict.since import since
 
 from harness.core.report import RunReport
@@ -18,7 +19,7 @@ from tests.unit.builders.rendered import render_html, render_markdown
 from tests.unit.builders.causes import of_three_causes
 from tests.unit.builders.pages import crowded, fleet
 from tests.unit.builders.planted_causes import red, run_of
-from tests.unit.builders.reports import blocked, hostile, upgrade_ok
+from tests.unit.builders.reports import blocked, build, healthy, hostile, inconclusive, upgrade_ok, verdict
 
 GITHUB_COMMENT, GITHUB_SUMMARY = 65_536, 2**20
 
@@ -68,6 +69,21 @@ def test_each_cause_leads_to_its_place_on_the_page_and_to_its_first_cell() -> No
     assert all(f'id="{place}"' in page for _, hash_, place in (link.partition("#") for link in links) if hash_)
     assert f"{blocked().causes[0].cells[0]})" in text
     assert "](" not in render_comment(blocked()) and "](" not in render_comment(blocked(), page="javascript:alert(1)")
+
+
+def test_what_is_undecided_says_what_to_do_whole() -> None:
+    """By the finding's advice; without one by what is the matter, of which the cause is only the beginning."""
+    long = "could not be taken over: " + "a request whose only argument is a dict is a tuple " * 4 + "AT THE END"
+    for finding, words in (
+        (Finding(kind="no_value", message="no value was compared", advice="give it requests"), "give it requests"),
+        (Finding(kind="export_error", message=long, error=long), "AT THE END"),
+    ):
+        cell = verdict("din", "alone", Status.INCONCLUSIVE, finding)
+        row = RowVerdict(model="din", status=Status.INCONCLUSIVE, cells=(cell,))
+        judgement = replace(inconclusive().judgement, rows=(row,))
+        report = with_causes(build(judgement, (healthy("din"),)))
+        (line,) = [line for line in render_comment(report).splitlines() if line.startswith("| ") and "1: din" in line]
+        assert line.endswith(f"{words} |")
 
 
 def test_what_has_no_room_is_counted() -> None:

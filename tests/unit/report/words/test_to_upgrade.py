@@ -90,12 +90,20 @@ def test_a_green_run_is_expected_only_where_every_cause_has_a_fix_and_nothing_el
 
 def test_what_stays_undecided_after_all_fixes_is_a_step_and_no_upgrade_is_promised() -> None:
     report = with_fixes(CHEAP)
-    what = "not judged: the file is damaged; copy or export it again"
+    what, do = "not judged: the file is damaged", "copy or export it again"
     damaged = replace(
-        report.causes[0], id="damaged", status=Status.INCONCLUSIVE, models=("truncated",), evidence=(("what", what),)
+        report.causes[0],
+        id="damaged",
+        kind="alone",
+        status=Status.INCONCLUSIVE,
+        models=("truncated",),
+        evidence=(("what", what),),
+        fix=do,
     )
     report = replace(report, causes=(*report.causes, damaged))
-    assert steps(report, "reports/r")[1] == Step("truncated", what)
+    assert steps(report, "reports/r")[1] == Step("truncated", f"{what}; {do}")
+    by_policy = replace(damaged, status=Status.FAIL, remedy=None, deploy=(), commands=())
+    assert steps(replace(report, causes=(by_policy,)), "reports/r")[0] == Step("truncated", do)
     assert expectation(report) == "Not tested yet: with these fixes it is still INCONCLUSIVE, for truncated."
     assert "upgradable after" not in reason_words(report)
 
