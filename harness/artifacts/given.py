@@ -2,6 +2,7 @@
 
 import contextlib
 import difflib
+import glob
 import hashlib
 import itertools
 import json
@@ -130,6 +131,8 @@ def shown(path: str) -> str:
 
 
 MOST_NOTES: Final = 20
+ALIKE: Final = 0.8
+NAMED: Final = 3
 NEAR: Final = 0.5
 """How alike two names must be (0 to 1) for one to be suggested in place of the other."""
 
@@ -148,7 +151,19 @@ def orphan_notes(models: Sequence[ModelDeclaration], names: Sequence[str]) -> tu
     ]
     notes = [f"{shown(path)}: requests of no artifact{_meant(path, idle)}" for path in orphans[:MOST_NOTES]]
     more = len(orphans) - MOST_NOTES
-    return (*notes, *([f"and {more} more files with requests of no artifact"] if more > 0 else []))
+    notes += [f"and {more} more files with requests of no artifact"] if more > 0 else []
+    return (*notes, *itertools.islice(_misspelt(idle), MOST_NOTES))
+
+
+def _misspelt(idle: Sequence[str]) -> Iterator[str]:
+    """Yield a note on each file beside an artifact without requests that is named almost like these: ``m.input.py``."""
+    for path in map(Path, idle):
+        for suffix in REQUEST_SUFFIXES:
+            beside = (other for other in path.parent.glob(f"{glob.escape(path.stem)}*{suffix}") if other != path)
+            for other in beside:
+                if difflib.get_close_matches(other.stem.removeprefix(path.stem), [REQUESTS], cutoff=ALIKE):
+                    meant = shown(f"{path.stem}{REQUESTS}{suffix}")
+                    yield f"{shown(str(other))}: did you mean {meant}? requests of {shown(path.name)} are called that"
 
 
 def _meant(path: str, idle: Sequence[str]) -> str:
@@ -313,6 +328,21 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
         left_out=tuple(_before(left_out, usable, [model.name for model in declared])),
         unjudged=tuple(dict.fromkeys((*unjudged[known:], *unjudged[:known]))),  # first what could have been judged
     )
+
+
+def renamed_notes(models: Sequence[ModelDeclaration], known: Collection[str]) -> list[str]:
+    """Return a note on each of the names ``known`` to waivers or a baseline that files of one stem do not have now."""
+    stems: dict[str, list[str]] = {}
+    for model in models:
+        if model.given is not None:
+            stems.setdefault(names.word_of(model.given.path), []).append(model.name)
+    there = {model.name for model in models}
+    return [
+        f"{stem} is known to a waiver or the baseline, and no model has that name: {len(called)} files have that stem, "
+        f"and are called {first_few(called, NAMED)}; models.toml fixes names"
+        for stem, called in stems.items()
+        if stem in known and stem not in there
+    ]
 
 
 def _before(

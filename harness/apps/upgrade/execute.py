@@ -10,6 +10,7 @@ from harness.apps.report.files import Finished, with_explanations, write_reports
 from harness.apps.upgrade.pipeline import InterruptedRun, run
 from harness.apps.upgrade.plan import ending_at, make_plan
 from harness.artifacts import fixture_folders
+from harness.artifacts.given import renamed_notes
 from harness.config.durations import seconds_of
 from harness.config.policy import IN_CONFIG
 from harness.core.environment import EnvSpec
@@ -42,10 +43,12 @@ def compat(project: Project, *, baseline: str | None = None) -> Finished:
         return _resume(project, project.resume, baseline)
     plan = make_plan(project)
     earlier = _earlier(project, plan, baseline)
-    given = project.models.with_known({row.model for row in earlier.judgement.rows} if earlier is not None else ())
+    known = {row.model for row in earlier.judgement.rows} if earlier is not None else set()
+    given = project.models.with_known(known)
     plan = plan if given == project.models else make_plan(project, given)
     _refuse_planted_defects(plan)
-    plan = replace(plan, notes=(*plan.notes, *machine_notes(plan)))
+    renamed = renamed_notes(given.models, known | {waiver.model for waiver in project.waivers()})
+    plan = replace(plan, notes=(*renamed, *plan.notes, *machine_notes(plan)))
     title = f"{_short(plan.old)}-to-{_short(plan.new)}"
     with RunDir.create(project.reports, title, clock.utc_now()) as run_dir:
         run_dir.save_plan(plan)

@@ -84,7 +84,11 @@ def calls(value, where, methods):
         elif isinstance(item, dict) and set(item) == {"method", "arguments"}:
             made.append(_call_of_method(name, item, place))
         else:
-            hint = "a request whose only argument is a dict is a tuple, ({...},)"
+            hint = (
+                "no keyword arguments: write a tuple in the order of the method's, (%s)" % ", ".join(map(str, value))
+                if len(value) > 1
+                else "a request whose only argument is a dict is a tuple, ({...},)"
+            )
             raise BadInputs("%s: %s is %s; %s" % (hint, place, named(item), FORM))
     return made
 

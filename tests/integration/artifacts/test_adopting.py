@@ -95,6 +95,7 @@ torch.save({"example": (x, {"a": x.half()}, rows, [1, 2], None, "word"), "empty"
 torch.save({"x": Code()}, folder + "/code.pt")
 torch.save((x,), folder + "/short.pt")
 torch.save({"example": x}, folder + "/flat.pt")
+torch.save({"x": x, "word": "a"}, folder + "/keywords.pt")
 """
 
 
@@ -412,6 +413,8 @@ def test_whole_numbers_alone_have_a_bound(place: Place) -> None:
 def test_requests_that_do_not_fit_the_methods_are_refused(place: Place) -> None:
     assert "gives 1 arguments, and forward(" in place.refusal("everything", "short.pt")
     assert "a request whose only argument is a dict is a tuple" in place.refusal("everything", "flat.pt")
+    keywords = "no keyword arguments: write a tuple in the order of the method's, (x, word): keywords.pt['x'] is"
+    assert keywords in place.refusal("everything", "keywords.pt")
     missing = place.refusal("everything", methods=("embed",))
     assert missing == "everything.pt has no method 'embed'; it has forward, encode"
     told = place.refusal("everything", requests=({"name": "a", "arguments": [{"shape": [1], "dtype": "float31"}]},))

@@ -8,7 +8,7 @@ import pytest
 from harness.core.models import ArtifactKind, ModelDeclaration
 from harness.core.errors import ConfigError, FixtureError, GateError, SelectionError
 from harness.artifacts.fixture_folders import changed_sources
-from harness.artifacts.given import given_models
+from harness.artifacts.given import given_models, renamed_notes
 from tests.unit.builders.archives import CODE, torchscript, zipped
 from tests.unit.builders.bundles import make_bundle
 
@@ -364,3 +364,30 @@ def test_what_a_manifest_does_not_name_is_named_and_what_it_names_is_not(fleet: 
     forgotten = ["ads/model.ts", "cut.pt", "other.pt", "ranker.pt", "search/model.ts", "weights.pt"]
     assert sorted(item.path for item in unjudged if item.what == "not in models.toml") == forgotten
     assert len(unjudged) == len(forgotten)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("ads__model.input.py", True),
+        ("ads__model.inptus.pt", True),
+        ("ads__model.inputs.py", False),
+        ("ads__model.v2.py", False),
+    ],
+)
+def test_requests_with_a_typing_error_in_their_name_are_named(fleet: Path, name: str, meant: bool) -> None:
+    write(fleet, **{name: "def inputs(): ..."})
+    told = [note for note in given_models([str(fleet)]).notes if "did you mean" in note]
+    suffix = Path(name).suffix
+    words = f"did you mean model.inputs{suffix}? requests of model.ts are called that"
+    assert ([words in note for note in told]) == [True] * meant
+
+
+def test_a_name_that_another_file_of_the_stem_takes_away_is_told_where_somebody_knows_it(fleet: Path) -> None:
+    (note,) = renamed_notes(given_models([str(fleet)]).models, {"model", "ranker", "other"})
+    assert note.startswith(
+        "model is known to a waiver or the baseline, and no model has that name: 2 files have that stem"
+    )
+    assert "are called ads_model, search_model;" in note
+    (fleet / "ads" / "model.ts").unlink()
+    assert renamed_notes(given_models([str(fleet)]).models, {"model"}) == []
