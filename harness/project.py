@@ -24,6 +24,7 @@ from harness.core.findings import SEVERITY
 from harness.core.models import ModelDeclaration
 from harness.core.plan import PolicySettings, Settings
 from harness.core.verdict import Waiver
+from harness.environments.pins import PINNED, pinned_release
 from harness.environments.sides import env_spec, env_specs
 from harness.machine.progress import Progress
 from harness.serving.settings.mitigations import MITIGATIONS
@@ -108,7 +109,8 @@ class Project:
         )
         if not self.whole_fleet:
             settings = replace(settings, policy=replace(settings.policy, minimum_models=0, required_scenarios=()))
-        return replace(settings, policy_file=self.policy_file or "")
+        new = pinned_release(self.folder) if settings.new == PINNED else settings.new
+        return replace(settings, new=new, policy_file=self.policy_file or "")
 
     @cached_property
     def given_policy(self) -> PolicySettings | None:

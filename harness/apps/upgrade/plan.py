@@ -13,6 +13,7 @@ from harness.core.errors import ConfigError, EnvironmentUnavailable, SelectionEr
 from harness.core.models import ModelDeclaration
 from harness.core.plan import DEFAULT_SCENARIOS, Plan, Settings
 from harness.environments.native import INSTALL, find_compiler, why_no_compiler
+from harness.environments.pins import pin_notes
 from harness.environments.sides import direction_of
 from harness.project import Project, chosen_device
 from harness.serving.scenarios import INITIALIZATIONS, SCENARIOS, TIMING
@@ -58,6 +59,7 @@ def make_plan(project: Project, given: GivenModels | None = None) -> Plan:
         arguments=tuple(project.arguments),
         unjudged=selected.unjudged,
         notes=(
+            *pin_notes(project.folder, (old and old.release) or settings.old, new.release or ""),
             *selected.notes,
             *(kept.notes if kept else ()),
             *_left_out(project.scenarios or settings.scenarios, scenarios),
