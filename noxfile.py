@@ -45,6 +45,7 @@ if __name__ == "__main__":
     become_nox()
 
 import nox  # noqa: E402  here only where this file is not a script
+from nox.command import CommandFailed  # noqa: E402
 from packaging.version import Version  # noqa: E402  which nox needs too
 
 nox.needs_version = ">=2025.2"
@@ -83,8 +84,12 @@ def _keep_in_the_checkout(session: nox.Session) -> None:
 
 
 def _harness(session: nox.Session, verb: str, *arguments: str) -> None:
+    """Run the gate, and end with its exit code: nox itself makes 1, which means BLOCKED, of every other than 0."""
     _prepare(session)
-    session.run("python", "-m", "harness", verb, *arguments, *session.posargs)
+    try:
+        session.run("python", "-m", "harness", verb, *arguments, *session.posargs)
+    except CommandFailed as failed:
+        raise SystemExit(getattr(failed, "return_code", None) or 1) from None  # which older ones do not say
 
 
 def _find_chromium(session: nox.Session) -> None:

@@ -26,7 +26,7 @@ from harness.core.plan import PolicySettings, Settings
 from harness.core.verdict import Waiver
 from harness.environments.pins import PINNED, pinned_release
 from harness.environments.sides import env_spec, env_specs
-from harness.machine.progress import Progress
+from harness.machine.progress import Progress, in_ci
 from harness.serving.settings.mitigations import MITIGATIONS
 from harness.verdict.waivers.entries import WAIVER_KINDS, parse_waivers
 
@@ -358,9 +358,24 @@ def own_command(project: Path, *words: str) -> str:
 
     It names the interpreter, or the console script that was called, and the project: none depends on where it is typed
     nor on what ``python`` is there. Every command that is printed begins with it. ``words``: what follows, each as the
-    program is to get it; none: what commands begin with.
+    program is to get it; none: what commands begin with. In a CI job that stands in the project it is a command of
+    whoever has the gate, and stands in a checkout of that project: the runner and its folders are gone by then.
     """
+    if in_ci() and project.absolute() == Path.cwd():
+        return shlex.join([*_started_anywhere(), *words])
     return shlex.join([*started_by(), "--project", str(project.absolute()), *words])
+
+
+def in_command(path: Path) -> str:
+    """Return a path as a printed command names it: absolute, and in a CI job as ``shown_path``."""
+    return shown_path(path) if in_ci() else str(path.absolute())
+
+
+def _started_anywhere() -> list[str]:
+    first, *rest = started_by()
+    if not rest:
+        return [DISTRIBUTION]
+    return ["python", "-m", PACKAGE] if rest[0] == "-m" or Path(rest[0]).parent == Path.cwd() else [first, *rest]
 
 
 def started_by() -> list[str]:

@@ -39,6 +39,11 @@ class Activity:
         return f"{self._doing}, {now - self.since:.0f} s" + (f" ({self._before})" if self._before else "")
 
 
+def in_ci() -> bool:
+    """Whether a CI server says that this is one of its jobs."""
+    return os.environ.get("CI", "").casefold() not in ("", "0", "false")
+
+
 class Progress:
     """Says what is going on: the stage, how far it is, how long it will take, what runs, what is red; thread-safe.
 
@@ -62,8 +67,7 @@ class Progress:
         self._enabled = enabled
         self._clock = clock
         self._terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
-        in_ci = os.environ.get("CI", "").casefold() not in ("", "0", "false")
-        self._interval_s = TERMINAL_INTERVAL_S if self._terminal else CI_INTERVAL_S if in_ci else LOG_INTERVAL_S
+        self._interval_s = TERMINAL_INTERVAL_S if self._terminal else CI_INTERVAL_S if in_ci() else LOG_INTERVAL_S
         self._begin = clock()
         self._last = self._stage_begin = self._last_step = self._begin
         self._end: float | None = None

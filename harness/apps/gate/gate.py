@@ -14,7 +14,7 @@ from harness.core.report import RunReport
 from harness.core.text import counted, first_few
 from harness.core.verdict import Cause
 from harness.machine import clock
-from harness.project import Project
+from harness.project import Project, in_command
 from harness.serving.scenarios import TIMING
 from harness.store.run_folder import LAST, REPORT
 from harness.verdict.causes import cause_named, with_causes
@@ -68,10 +68,10 @@ def _with_reruns(report: RunReport, folder: Path, project: Project) -> RunReport
     regated = report.policy.regated
     changed = [change for change in regated.changes if change.now in RED] if regated is not None else []
     policy = (
-        f" --policy {shlex.quote(str(Path(project.policy_file).absolute()))}" if project.policy_file is not None else ""
+        f" --policy {shlex.quote(in_command(Path(project.policy_file)))}" if project.policy_file is not None else ""
     )
     policy += "".join(f" --set {shlex.quote(text.removeprefix('policy.'))}" for text in project.assignments)
-    begin = project.command("rerun", str(folder.absolute()))
+    begin = project.command("rerun", in_command(folder))
     commands = {cell: f"{command}{policy}" for cell, command in report.rerun.items()}
     cells = {cell.cell: cell for cell in report.judgement.cells}
     for change in changed:

@@ -27,7 +27,7 @@ from harness.core.outcome import Status
 from harness.core.plan import Plan
 from harness.probing.facts import Attributed, Compared, Effects, Provisioned, Timed
 from harness.probing.provision import sides
-from harness.project import Project, shown_path
+from harness.project import Project, in_command, shown_path
 from harness.search.bisect.cell import bisect
 from harness.search.explained_cells import by_mitigations
 from harness.search.mitigation.search import MitigationSearch, search
@@ -99,7 +99,7 @@ def mitigate(
             known = verified_rewrites(cell) if cell is not None else ()
             result = _answer(subject, _judged(subject, first, effects), effects, known)
             if result.price_note and plan.settings.latency.budget == "off" and not subject.anyway:
-                again = project.command("mitigate", "--resume", str(run_dir.path.absolute()), "--latency", TIMED)
+                again = project.command("mitigate", "--resume", in_command(run_dir.path), "--latency", TIMED)
                 inherited = (
                     ", as the run of the cell" if cell is not None and "latency" not in project.overrides else ""
                 )

@@ -14,7 +14,7 @@ from harness.core.errors import GateError, RunDirError
 from harness.core.plan import Plan
 from harness.core.report import RunReport
 from harness.machine.files import keep_bug_report
-from harness.project import Project, shown_path
+from harness.project import Project, in_command, shown_path
 from harness.report.formats import RUN, Shown, ShownRun
 from harness.report.json.report import load_report
 from harness.search.explained_cells import with_later
@@ -43,7 +43,7 @@ def stored_report(folder: Path, *, program: str = "") -> RunReport:
             raise RunDirError(f"{folder} is a run of {search}, which judges nothing", "name a run of compat")
         again = _resume(program, folder)
         raise RunDirError(f"{folder} has no {REPORT}: the run was interrupted", f"finish it: {again}")
-    report = at_home(load_report(path.read_bytes(), file=str(path)), program=program, folder=str(folder.absolute()))
+    report = at_home(load_report(path.read_bytes(), file=str(path)), program=program, folder=in_command(folder))
     return with_explanations(report, folder)
 
 
@@ -71,7 +71,7 @@ def refuse_an_older_run(project: Project, folder: Path, command: str, *, while_r
 
     ``while_running``: also where that one is still running; else a note says so. Raises ``RunDirError``: what to do.
     """
-    instead = f"or name the run to show: {project.command(command, str(folder.absolute()))}"
+    instead = f"or name the run to show: {project.command(command, in_command(folder))}"
     newest = begun_since(project.reports, folder)
     if newest is not None and newest.is_running and not while_running:
         project.progress.note(f"the last run, {newest.name}, is still running; this is {folder.name}")
@@ -85,7 +85,7 @@ def refuse_an_older_run(project: Project, folder: Path, command: str, *, while_r
 
 
 def _resume(program: str, folder: Path) -> str:
-    return f"{program} compat --resume {shlex.quote(str(folder.absolute()))}".lstrip()
+    return f"{program} compat --resume {shlex.quote(in_command(folder))}".lstrip()
 
 
 def shown_run(finished: Finished) -> ShownRun:

@@ -20,7 +20,7 @@ from harness.core.models import ArtifactKind, ModelDeclaration
 from harness.core.plan import Deadlines, LatencyBudget, Plan, Settings
 from harness.machine import clock
 from harness.probing.requests import impatient
-from harness.project import Project
+from harness.project import Project, in_command
 from harness.store.run_folder import RunDir
 
 FLOOR = "deadlines.floor_s"
@@ -66,7 +66,7 @@ def own_run(
         try:
             yield run_dir, plan, selected
         except KeyboardInterrupt:
-            again = project.command(verb, "--resume", str(run_dir.path.absolute()))
+            again = project.command(verb, "--resume", in_command(run_dir.path))
             project.progress.note(f"finished probes are kept, go on with: {again}")
             raise
         except GateError:

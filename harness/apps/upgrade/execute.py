@@ -19,7 +19,7 @@ from harness.core.plan import Plan
 from harness.core.report import RunReport
 from harness.core.text import first_few
 from harness.machine import clock
-from harness.project import Project, shown_path
+from harness.project import Project, in_command, shown_path
 from harness.report.json.report import dump_report
 from harness.report.text.so_far import RED
 from harness.store.run_folder import REPORT, RunDir
@@ -99,7 +99,7 @@ def _resume(project: Project, name: str, baseline: str | None) -> Finished:
         raise ConfigError(f"--more would answer nothing: --until {project.until} ends before timing", "leave one out")
     with RunDir.open(project.reports, name, trusted=project.trusted) as run_dir:
         if run_dir.search:
-            hint = f"go on with it: {project.command(run_dir.search, '--resume', str(run_dir.path.absolute()))}"
+            hint = f"go on with it: {project.command(run_dir.search, '--resume', in_command(run_dir.path))}"
             raise ConfigError(f"{run_dir.name} is a run of {run_dir.search}", hint)
         plan = run_dir.load_plan()
         _refuse_other_options(project, plan)
@@ -147,7 +147,7 @@ def execute(plan: Plan, run_dir: RunDir, project: Project) -> Finished:
         if isinstance(stop, InterruptedRun):
             finish(stop.report)
             project.progress.note(f"what is known so far is in {shown_path(run_dir.path)}/")
-        again = project.command("compat", "--resume", str(run_dir.path.absolute()))
+        again = project.command("compat", "--resume", in_command(run_dir.path))
         project.progress.note(f"finished results are kept, go on with: {again}")
         raise
 

@@ -65,6 +65,7 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
 
 def _add(project: "Project", parsed: argparse.Namespace) -> str:
     from harness.apps.waivers.waivers import ToWaive, add
+    from harness.project import in_command
 
     report = add(
         project,
@@ -77,7 +78,7 @@ def _add(project: "Project", parsed: argparse.Namespace) -> str:
         bound=_number(parsed.bound),
     )
     policy = ("--policy", report.policy) if report.policy else ()
-    again = report.project.command("gate", str(Path(report.run).absolute()), *policy)
+    again = report.project.command("gate", in_command(Path(report.run)), *policy)
     return f"{_listed(report, 'wrote {} to', judged_by=report.run)}\njudge the run again: {again}\n"
 
 

@@ -236,6 +236,24 @@ def test_a_console_script_is_named_by_its_path(project: Path, tmp_path: Path, mo
     assert own_command(project, "gate") == shlex.join([str(script), "--project", str(project), "gate"])
 
 
+@pytest.mark.parametrize(("ci", "stands_in", "moves"), [("true", "", True), ("true", "..", False), ("", "", False)])
+def test_a_command_of_a_ci_job_runs_in_a_checkout_and_names_nothing_of_the_runner(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ci: str, stands_in: str, moves: bool
+) -> None:
+    script = tmp_path / "torchscript-gate"
+    script.touch()
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.chdir(project / stands_in)
+    run = kept(project, "blocked")
+    report = read_report(Project(folder=project), str(run)).report
+    printed = [*report.rerun.values(), *(command for cause in report.causes for _, command in cause.commands)]
+    begin = "torchscript-gate " if moves else f"{shlex.join([str(script), '--project', str(project)])} "
+    assert printed and all(command.startswith(begin) for command in printed)
+    assert (str(tmp_path) not in " ".join(printed)) is moves
+    assert all(f" {run.relative_to(project)} " in command for command in printed) or not moves
+
+
 def test_one_function_makes_every_command() -> None:
     """What begins a command stands nowhere else; advice names the command without the program that it is of."""
     allowed = {"cli/help.py", "cli/entry.py", "cli/parser.py", "__main__.py"}

@@ -48,7 +48,7 @@ from harness.probing.facts import (
     new_profile,
 )
 from harness.probing.runner import worker_digest
-from harness.project import shown_path
+from harness.project import in_command, shown_path
 from harness.search.explain import unexplained_notes
 from harness.serving.scenarios import TIMING
 from harness.serving.settings import differences
@@ -116,7 +116,7 @@ def build_report(
         command: what every command about the run begins with.
     """
     begin_ns, end_ns = wall_ns
-    folder = str(effects.run_dir.path.absolute())
+    folder = in_command(effects.run_dir.path)
     begin = f"{command} rerun {shlex.quote(folder)}"
     settings = facts.plan.settings
     shares = time_shares(_spans(facts, effects), begin_ns, end_ns)
