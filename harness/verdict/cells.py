@@ -47,7 +47,6 @@ from harness.verdict.startup import (
     together,
 )
 from harness.verdict.waivers.apply import ran_under
-from harness.worker import wire
 
 AnyJudged = TypeVar("AnyJudged", bound=Judged)
 Attributions = Mapping[tuple[str, str], Attribution]
@@ -268,10 +267,9 @@ def _not_exported(model: ModelDeclaration, facts: Timed, effects: Effects) -> Ce
             release = effects.environments["new"].name
             status, kind, message = Status.FAIL, "load_error", f"will not load in {release}: {refused} ({message})"
     evidence = effects.evidence(export.result.directory) if export.result else ""
-    error, advice, detail = "", "", {}
+    error, detail = "", {}
     if export.failure is not None:
         error = error_words(export.failure)
-        advice = "mend its requests" if export.failure.phase == wire.INPUTS else ""
         if export.failure.disturbance is not None:
             detail = {DISTURBANCE: export.failure.disturbance.value}
     return CellVerdict(
@@ -279,7 +277,7 @@ def _not_exported(model: ModelDeclaration, facts: Timed, effects: Effects) -> Ce
         model=model.name,
         scenario="alone",
         status=status,
-        findings=(Finding(kind=kind, message=message, evidence=evidence, error=error, advice=advice, detail=detail),),
+        findings=(Finding(kind=kind, message=message, evidence=evidence, error=error, detail=detail),),
     )
 
 
