@@ -14,7 +14,7 @@ from harness.core.errors import GateError, RunDirError
 from harness.core.plan import Plan
 from harness.core.report import RunReport
 from harness.machine.files import keep_bug_report
-from harness.project import Project, in_command, shown_path
+from harness.project import Project, in_command, own_command, shown_path
 from harness.report.formats import RUN, Shown, ShownRun
 from harness.report.json.report import load_report
 from harness.search.explained_cells import with_later
@@ -41,7 +41,7 @@ def stored_report(folder: Path, *, program: str = "") -> RunReport:
         search = RunDir(folder).search
         if search:
             raise RunDirError(f"{folder} is a run of {search}, which judges nothing", "name a run of compat")
-        again = _resume(program, folder)
+        again = _resume(program or own_command(Path.cwd()), folder)
         raise RunDirError(f"{folder} has no {REPORT}: the run was interrupted", f"finish it: {again}")
     report = at_home(load_report(path.read_bytes(), file=str(path)), program=program, folder=in_command(folder))
     return with_explanations(report, folder)
@@ -85,7 +85,7 @@ def refuse_an_older_run(project: Project, folder: Path, command: str, *, while_r
 
 
 def _resume(program: str, folder: Path) -> str:
-    return f"{program} compat --resume {shlex.quote(in_command(folder))}".lstrip()
+    return f"{program} compat --resume {shlex.quote(in_command(folder))}"
 
 
 def shown_run(finished: Finished) -> ShownRun:

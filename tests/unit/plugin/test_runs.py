@@ -55,7 +55,7 @@ def test_a_report_that_was_downloaded_alone_is_a_run(project: Path) -> None:
 
 def test_an_interrupted_run_says_how_to_finish_it(project: Path) -> None:
     stored(project / "reports" / "a", report=False)
-    assert "--resume a" in refused("a", project)
+    assert f"compat --resume {project / 'reports' / 'a'}" in refused("a", project)
 
 
 def test_a_damaged_report_is_named(project: Path) -> None:
