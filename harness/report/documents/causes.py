@@ -79,7 +79,8 @@ def cause_part(
     alone = len(cause.models) == 1 and cause.models[0] not in cause.title
     many = counted(len(cause.models), things)
     many += f", {counted(programs, 'program')}" if programs else ""
-    evidence = [(label, text) for label, text in cause.evidence if text and text != cause.title]
+    told = ((label, text.removesuffix(f": {cause.title}")) for label, text in cause.evidence)
+    evidence = [(label, text) for label, text in told if text and text != cause.title]
     named = [("models", models_words(cause))] if not alone or len(cause.cells) > 1 else []
     excess = [("excess", beyond_words(cause.beyond))] if cause.beyond is not None else []
     lines = [

@@ -5,14 +5,17 @@ What a reader copies (a command, a path, a link) stands whole, and alone beside 
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from harness.report.backends.html import render_page
 from harness.report.backends.markdown import render_markdown
 from harness.report.backends.terminal import render_terminal
-from harness.report.document import Document
+from harness.report.document import Document, Fact
+from harness.report.documents.causes import cause_part
 from harness.report.formats import MOST_LINES
+from tests.unit.builders.causes import of_three_causes
 from tests.unit.builders.documents import HOSTILE, LARGE, PLAIN
 from tests.unit.builders.snapshots import check_snapshot
 
@@ -69,3 +72,13 @@ def test_a_line_that_is_too_long_would_be_seen() -> None:
     assert not is_copied("  what      " + "two words " * 10)
     assert is_copied("  evidence  " + "a/" * 60)
     assert is_copied("  rerun     python -m harness rerun last " + "a/" * 60)
+
+
+def test_an_error_that_is_the_title_of_its_cause_is_told_once() -> None:
+    title = "RuntimeError: mat1 and mat2 shapes cannot be multiplied"
+    cause = replace(of_three_causes().causes[0], title=title, evidence=(("what", f"its request fails: {title}"),))
+    part = cause_part(cause, 0)
+    assert part.title.endswith(title)
+    assert [item.text for item in part.blocks if isinstance(item, Fact) and item.label == "what"] == [
+        "its request fails"
+    ]
