@@ -1,6 +1,7 @@
 """What tests share: their order, signals as in a terminal, and environments with stubs of torch.
 
 What they build lies in the checkout, not in the cache of who runs them, unless ``TORCHSCRIPT_GATE_ENVS`` says where.
+No answer of one test is another's: what is kept of answers is nothing, but where a test says how much.
 """
 
 import os
@@ -13,10 +14,12 @@ import pytest
 
 from harness.core.environment import Environment
 from harness.environments.builder import ROOT_VARIABLE
+from harness.probing.kept_answers import SIZE_VARIABLE
 from tests.programs import stub
 
 if not os.environ.get(ROOT_VARIABLE):  # as in noxfile.py
     os.environ[ROOT_VARIABLE] = str(stub.PROJECT / ".nox" / "environments")
+os.environ[SIZE_VARIABLE] = "0"
 
 LONG = (
     "integration/checks/startup/test_initialization.py",

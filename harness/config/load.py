@@ -18,7 +18,7 @@ from harness.core.probe import ServingProfile
 DEFAULT_PROFILE: Final = ServingProfile().name
 # Keys whose values are those of ``Settings``.
 PLAIN_KEYS: Final = (
-    {key for key, kind in TOP.keys.items() if isinstance(kind, Kind)} | {"allow_same_torch", "computes_in"}
+    {key for key, kind in TOP.keys.items() if isinstance(kind, Kind)} | {"allow_same_torch", "computes_in", "fresh"}
 ) - {*("old", "new", "releases")}
 
 

@@ -310,6 +310,7 @@ OPTIONS: Final[Mapping[str, Kind]] = {
     "profile": TEXT,
     "new_profile": TEXT,
     "allow_same_torch": FLAG,
+    "fresh": FLAG,
 }
 # What a budget means for the keys that are not written.
 BUDGET_DEFAULTS: Final = {"thorough": {"looks": (4, 6, 9, 14, 20), "blocks": 15, "model_s": 160.0}}

@@ -11,6 +11,7 @@ class CacheKind(StrEnum):
     COMPILED = "compiled"
     OPERATORS = "operators"
     RELEASES = "releases"
+    ANSWERS = "answers"
 
 
 class CacheState(StrEnum):

@@ -184,6 +184,7 @@ class Settings:
         explain: seconds that may be spent on searching for the causes of red cells; 0: none is.
         policy_file: the file that the policy was read from, as it was typed; empty where the configuration has it.
         devices: those that ``harness/core/devices.py`` does not have, by name.
+        fresh: whether nothing that an earlier run was answered will do.
     """
 
     old: str
@@ -216,6 +217,7 @@ class Settings:
     allow_same_torch: bool = False
     policy_file: str = ""
     devices: Mapping[str, Device] = field(default_factory=dict)
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

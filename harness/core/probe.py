@@ -396,6 +396,7 @@ class ProbeResult:
             one that others have used before; more, if it was repeated.
         failed_after_others: where it has left its files when it failed in such a process, before it came through alone;
             else empty.
+        earlier: name of the earlier run that it was made in; empty: this one.
     """
 
     key: str
@@ -414,6 +415,7 @@ class ProbeResult:
     memory: tuple[tuple[str, int, int], ...] = ()
     contexts: int = 0
     failed_after_others: str = ""
+    earlier: str = ""
 
     @property
     def outcomes(self) -> frozenset[Outcome]:

@@ -244,8 +244,9 @@ class RunReport:
         numerics: setting that changes numbers -> its value in the exporter, on the old and on the new side; several
             values, of different models, are joined by commas; empty where nobody knows.
         limits: quantity of the benchmark -> ratio new/old from which it is told; ``steady`` -> from which it fails.
-        durations_s: cell -> what its probes took, in both releases: a model that shared a process counts for its own
-            phases.
+        durations_s: cell -> what its probes took, in both releases, also those of an earlier run: a model that shared
+            a process counts for its own phases.
+        earlier_answers: earlier run -> how many probes of this one are its, as nothing they depend on has changed.
         causes: what the cells that need a reader have in common, the worst first; each of them belongs to one.
         common: what the release costs all timed models; None where there were too few to tell.
         rollback: whether one can roll back; None where nobody asked.
@@ -294,3 +295,4 @@ class RunReport:
     causes: tuple[Cause, ...] = ()
     common: CommonSlowdown | None = None
     durations_s: Mapping[str, float] = field(default_factory=dict)
+    earlier_answers: Mapping[str, int] = field(default_factory=dict)

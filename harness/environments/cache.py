@@ -25,11 +25,13 @@ from harness.machine import files
 NATIVE: Final = "native"
 REGISTRIES: Final = "registries"
 RELEASES: Final = "releases"
+ANSWERS: Final = "answers"
 BLOCK: Final = 512
 NAMED: Final = 5
 _ENVIRONMENT: Final = re.compile(r"torch-(?P<release>[^-+]+)(?:\+[^-]+)?-cp\d+-[0-9a-f]{8}")
 _COMPILED: Final = re.compile(r".+-[0-9a-f]{12}|compiler-checks-[0-9a-f]{8}")
 _LISTED: Final = re.compile(r"(torch-.+-)?[0-9a-f]{12}\.json")
+_ANSWERING: Final = re.compile(r"torch-.+-[0-9a-f]{12}")
 _OF_A_RELEASE: Final = re.compile(r"torch-(?P<release>[^-+]+)")
 _OF_AN_ENVIRONMENT: Final = re.compile(rf"{_ENVIRONMENT.pattern}\.(lock|use|log)")
 _LOCK_OF_OPERATORS: Final = re.compile(r"torch-.+-[0-9a-f]{12}\.lock")
@@ -92,6 +94,7 @@ def _listed(root: Path) -> list[CacheEntry]:
     found += [(CacheKind.COMPILED, path) for path in _in(root / NATIVE, _COMPILED) if path.is_dir()]
     found += [(CacheKind.OPERATORS, path) for path in _in(root / REGISTRIES, _LISTED)]
     found += [(CacheKind.RELEASES, path) for path in _in(root / RELEASES, _LISTED)]
+    found += [(CacheKind.ANSWERS, path) for path in _in(root / ANSWERS, _ANSWERING) if path.is_dir()]
     entries = []
     for kind, path in found:
         name = path.relative_to(root).as_posix()

@@ -68,11 +68,26 @@ def choose(cores: int, quiet_s: float = QUIET_S) -> Placement:
     return Placement(cores=tuple(sorted(ranked[:cores])), ranked=ranked)
 
 
+_OF_THE_CPU = (
+    *("model", "vendor_id", "cpu family", "stepping", "microcode", "cache size", "flags", "Features"),
+    *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision"),
+)
+
+
 @functools.cache
 def processor() -> Processor:
     """Return this machine and what its CPU knows; nothing of that where the kernel does not tell."""
     flags = re.search(r"^(?:flags|Features)\s*:(.*)$", text_of(Path("/proc/cpuinfo")), re.MULTILINE)
     return Processor(machine=platform.machine(), instructions=frozenset(flags[1].split() if flags else ()))
+
+
+def machine_identity() -> list[str]:
+    """Return what the same program may compute other bits by: machine, C library, how many CPUs there are, and each
+    kind of CPU with its instructions and caches, by which libraries choose kernels and cut their work.
+    """
+    lines = text_of(Path("/proc/cpuinfo")).splitlines()
+    cpu = {line for line in lines if line.startswith(_OF_THE_CPU)}
+    return [platform.machine(), *platform.libc_ver(), str(os.cpu_count()), *sorted(cpu)]
 
 
 def physical_cores() -> int:

@@ -34,7 +34,8 @@ def probe_alone(facts: Answered, effects: Effects) -> Probed:
 
 def probe_model(model: ModelDeclaration, facts: Answered, effects: Effects, profile: ServingProfile) -> ProbeResult:
     artifact = facts.artifact(model.name)
-    return effects.runner(facts.requests.run("new", [artifact], deadline_of(model, facts), profile=profile))
+    request = facts.requests.run("new", [artifact], deadline_of(model, facts), profile=profile)
+    return effects.runner(request, lasting="planted" not in model.tags)
 
 
 def deadline_of(model: ModelDeclaration, facts: Answered) -> Deadline:

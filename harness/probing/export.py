@@ -124,7 +124,7 @@ def _adopt(
         declared = file_copies.by_content(declaration, kept)
     except (CannotRead, OSError) as error:
         return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=_not_kept(error, read, effects))
-    result = effects.runner(requests.adopt(declared, side))
+    result = effects.runner(requests.adopt(declared, side), lasting="planted" not in declaration.tags)
     try:
         file_copies.by_content(declaration, kept)  # the worker has read the requests where they lie
     except CannotRead as error:

@@ -107,13 +107,14 @@ def take_old_answers(
     settings = facts.plan.settings
     planned = 1 if export.declaration.tags[:1] == ("planted",) else settings.repeats
     probes: list[ProbeResult] = []
+    lasting = "planted" not in export.declaration.tags
 
     def ask(*, referred: bool = False) -> None:
         known = [export.result, *probes]
         hung = any(probe is not None and probe.models[0].outcome is Outcome.HANG for probe in known)
         deadline = floor_deadline(impatient(settings.deadlines) if hung else settings.deadlines)
         request = requests.run(side, [artifact], deadline, repeat=len(probes), profile=profile)
-        probes.append(effects.runner(requests.with_reference(request) if referred else request))
+        probes.append(effects.runner(requests.with_reference(request) if referred else request, lasting=lasting))
 
     ask()
     enough = planned if repeats is None or probes[0].models[0].failed else min(repeats, planned)
@@ -156,7 +157,7 @@ def _with_other_threads(artifact: Artifact, facts: Provisioned, effects: Effects
     for threads in settings.noise_threads:
         profile = replace(settings.profile, intra_op_threads=threads)
         probe = effects.runner(
-            facts.requests.run(side, [artifact], floor_deadline(settings.deadlines), profile=profile)
+            facts.requests.run(side, [artifact], floor_deadline(settings.deadlines), profile=profile), lasting=True
         )
         if probe.models[0].made_calls and (answers := legible_outputs(probe.directory, artifact.model)).calls:
             outputs.append(answers)

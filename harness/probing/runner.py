@@ -26,6 +26,7 @@ from harness.probing import processes, verification
 from harness.probing.batches import Batches, BatchWorker, is_healthy, may_share
 from harness.probing.conclusion import Ending, conclude
 from harness.probing.events import EventLog, OpenPhase
+from harness.probing.kept_answers import KeptAnswers
 from harness.probing.lacking import lacked
 from harness.probing.loaded_libraries import LoadedLibraries
 from harness.probing.requests import request_key, wire_request
@@ -100,6 +101,7 @@ class ZygoteRunner:
     Attributes:
         native: side -> the C++ worker that was built for it; ``libtorch``: side -> what a build needs to know.
         libraries: side -> what the operator libraries of its environment turned out to be; only where it has any.
+        kept: answers of earlier runs, which a probe that is ``lasting`` may be; None: none are used or left.
 
     Args:
         folder: where probes leave their folders, named by key.
@@ -155,11 +157,15 @@ class ZygoteRunner:
         self.libtorch: dict[str, Mapping[str, Any]] = {}
         self.libraries: dict[str, LoadedLibraries] = {}
         self.companions: dict[str, tuple[str, ...]] = {}
+        self.kept: KeptAnswers | None = None
         self.unreaped: list[str] = []
         self.finished: list[ProbeResult] = []
 
-    def __call__(self, request: ProbeRequest) -> ProbeResult:
-        """Run ``request``, or return its stored result; who asks for what is running already waits for that."""
+    def __call__(self, request: ProbeRequest, *, lasting: bool = False) -> ProbeResult:
+        """Run ``request``, or return its stored result; who asks for what is running already waits for that.
+
+        ``lasting``: whether an answer of an earlier run will do as well (``kept``), and this one for later runs.
+        """
         code = self._imported(request.declaration) if self._imported and request.declaration else ""
         key = request_key(request, code or "")
         with self._lock:
@@ -171,7 +177,7 @@ class ZygoteRunner:
             assert running is not None
             return running.result()
         try:
-            mine.set_result(self._stored_or_run(request, key, source_known=code is not None))
+            mine.set_result(self._stored_or_run(request, key, source_known=code is not None, lasting=lasting))
         except BaseException as error:
             mine.set_exception(error)
             raise
@@ -181,15 +187,23 @@ class ZygoteRunner:
         self.finished.append(mine.result())
         return mine.result()
 
-    def _stored_or_run(self, request: ProbeRequest, key: str, *, source_known: bool) -> ProbeResult:
+    def _stored_or_run(self, request: ProbeRequest, key: str, *, source_known: bool, lasting: bool) -> ProbeResult:
         stored = self.results.reusable(
             key,
             fresh=not self._reuse,
             source_known=source_known,
             lacked=functools.partial(lacked, request),
         )
-        result = self._run(request, key) if isinstance(stored, WhyNot) else stored
-        probe_files.compact(self._folder / key, failed=not _completed(request, result))
+        folder, kept = self._folder / key, self.kept if lasting else None
+        known = None if isinstance(stored, WhyNot) else stored
+        if known is None and kept is not None:
+            known = kept.take(request, folder)
+        if known is not None and (earlier := probe_files.earlier_run(folder)):
+            known = dataclasses.replace(known, key=key, directory=str(folder), earlier=earlier)
+        result = known or self._run(request, key)
+        probe_files.compact(folder, failed=not _completed(request, result))
+        if known is None and kept is not None:
+            kept.keep(request, result)
         return result
 
     @contextlib.contextmanager

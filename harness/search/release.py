@@ -5,7 +5,6 @@ torch, what was installed or is loaded beside it, and the machine. It never hold
 environment. The gate's own version is in it too: another one may understand the same probe otherwise.
 """
 
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +23,8 @@ from harness.core.probe import ServingProfile
 from harness.core.releases import MatrixRelease
 from harness.environments.interpreters import inspect_interpreter
 from harness.machine import pool
+from harness.machine.cores import machine_identity
+from harness.machine.files import text_of
 from harness.probing.export import export_model
 from harness.probing.facts import Answered, Effects, Export, OldAnswers, Provisioned
 from harness.probing.old_answers import take_old_answers
@@ -144,19 +145,11 @@ def fingerprint_of(
 
 
 def _machine(device: Device) -> list[str]:
-    cpu = [line for line in _lines(Path("/proc/cpuinfo")) if line.startswith(("model name", "flags", "Features"))]
     gpus = sorted(Path(GPUS).glob("*/information")) if device.nvidia else []
-    models = [line for path in gpus for line in _lines(path) if line.startswith("Model")]
+    models = [line for path in gpus for line in text_of(path).splitlines() if line.startswith("Model")]
     if not device.is_cpu and not device.nvidia:
         models = [device.name]
-    return [platform.machine(), *platform.libc_ver(), *sorted(set(cpu)), *models]
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(errors="replace").splitlines()
-    except OSError:
-        return []
+    return [*machine_identity(), *models]
 
 
 def release_keys(environments: Mapping[str, Environment], device: Device) -> dict[str, str]:

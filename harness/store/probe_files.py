@@ -15,6 +15,7 @@ from harness.worker import wire
 
 RESULT = "result.json"
 REST = "rest"  # names the probe of the requests that this one's process did not live to be asked
+EARLIER = "earlier"  # names the run that made it, where that is not the one in whose folder it lies
 PACKED = "probe.zip"
 # What else lies in the folder is read by later workers, or was made by the model; it stays.
 NAMES = (
@@ -49,7 +50,7 @@ def compact(folder: Path, *, failed: bool = False) -> None:
 
 def remove_foreign(folder: Path) -> None:
     """Remove our file names from a probe's folder: its model made them. Raises ``RunDirError``."""
-    for name in (PACKED, REST):
+    for name in (PACKED, REST, EARLIER):
         if os.path.lexists(folder / name):
             files.remove(folder / name)
 
@@ -60,6 +61,14 @@ def rest_of(folder: Path) -> Path | None:
         return folder.parent / read(folder, REST).decode()
     except OSError:
         return None
+
+
+def earlier_run(folder: Path) -> str:
+    """Return the name of the earlier run that has made a probe; empty where it was made for the run of its folder."""
+    try:
+        return (folder / EARLIER).read_text()
+    except OSError:
+        return ""
 
 
 def opened(folder: Path, name: str) -> BinaryIO:

@@ -34,7 +34,6 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
     "checks.hang.stack_formats": {"faulthandler": "faulthandler's dump", "gil_holder": "what pystack prints"},
     "probing.loaded_libraries": {"_what_to_do": "the dynamic linker's errors"},
     "environments.index": {"_unreachable": "pip's errors"},
-    "search.release": {"_machine": "/proc/cpuinfo"},
     "checks.migration.compilation": {"not_compiled": "the errors of torch._inductor and of C++ compilers"},
     "verdict.migration": {"_refuses_size": "torch.export's guards"},
     "checks.compiling.diagnostics": {"api_of": "compilers' errors", "errors_in": "compilers' errors"},

@@ -42,6 +42,8 @@ def _probes(folder: Path) -> Iterator[ProcessTrace]:
             result = codec.read_json(probe / probe_files.RESULT, ProbeResult, read=probe_files.read_result)
         except RunDirError:
             continue
+        if probe_files.earlier_run(probe):  # on the clock of another day
+            continue
         proof = result.evidence.proof if result.evidence is not None else None
         yield ProcessTrace(
             name=f"probes/{probe.name}",

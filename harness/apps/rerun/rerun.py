@@ -111,7 +111,12 @@ def _repeat(
         scenarios=scenarios,
         repeats_common=of_all,
         settings=replace(
-            settings, latency=with_budget(settings.latency, budget), rollback="off", explain=0.0, migrate=False
+            settings,
+            latency=with_budget(settings.latency, budget),
+            rollback="off",
+            explain=0.0,
+            migrate=False,
+            fresh=True,
         ),
     )
     with RunDir.create(folder / "reruns", title.replace(":", "-"), clock.utc_now()) as run_dir:

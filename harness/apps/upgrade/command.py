@@ -87,6 +87,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
         help="one torch on both sides, to see the noise; never green",
     )
     command.add_argument(
+        "--fresh",
+        action="store_true",
+        default=None,
+        help="ask again what earlier runs were answered of the same artifacts, releases and settings",
+    )
+    command.add_argument(
         "--rollback",
         action="store_const",
         const="probe",

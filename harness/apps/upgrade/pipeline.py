@@ -43,6 +43,7 @@ from harness.probing.facts import (
     Timed,
     WithWorker,
 )
+from harness.probing.kept_answers import KeptAnswers, kept_bytes, state_of
 from harness.probing.loaders import look_at_loaders
 from harness.probing.old_answers import probe_old_release, repeat_old_answers, was_asked_once
 from harness.probing.provision import build_environments, opened, sides, take_fingerprints
@@ -73,7 +74,7 @@ def run(plan: Plan, run_dir: RunDir, project: Project) -> RunReport:
     """
     begin_ns, started_at = clock.monotonic_ns(), clock.utc_now()
     tell_predicted(plan, project.progress)
-    with provisioned(plan, sides(plan), run_dir, project) as (effects, first):
+    with provisioned(plan, sides(plan), run_dir, project) as (effects, first), _with_earlier_answers(first, effects):
 
         def report(facts: TakenOut) -> RunReport:
             project.progress.finish()
@@ -91,6 +92,25 @@ def run(plan: Plan, run_dir: RunDir, project: Project) -> RunReport:
             known = Decided.known(interrupted.facts)
             partial = TakenOut(**known, migration=None, judged_by=tuple(effects.runner.finished))
             raise InterruptedRun(report(partial)) from None
+
+
+@contextlib.contextmanager
+def _with_earlier_answers(facts: Provisioned, effects: Effects) -> Iterator[None]:
+    """Let probes be answers of earlier runs meanwhile, and leave this run's for later ones."""
+    runner, most_bytes = effects.runner, kept_bytes()
+    if not most_bytes:
+        yield
+        return
+    named = {side: (effects.environments[side], runner.libtorch[side].get("root", "")) for side in runner.libtorch}
+    states = {side: state_of(there, facts.fingerprints[side], folder) for side, (there, folder) in named.items()}
+    known = {side: state for side, state in states.items() if state is not None}
+    fresh, root = facts.plan.settings.fresh, effects.environment_root
+    runner.kept = kept = KeptAnswers(root, known, run=effects.run_dir.name, fresh=fresh, most_bytes=most_bytes)
+    try:
+        yield
+    finally:
+        runner.kept = None
+        kept.prune()
 
 
 def all_stages(ready: Provisioned, effects: Effects) -> Decided:

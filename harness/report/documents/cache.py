@@ -13,6 +13,7 @@ KINDS = {
     CacheKind.COMPILED: "compiled",
     CacheKind.OPERATORS: "operators",
     CacheKind.RELEASES: "releases of the index",
+    CacheKind.ANSWERS: "answers of earlier runs",
 }
 STATES = {
     CacheState.READY: Cell(""),

@@ -226,14 +226,17 @@ class Runner:
         self.libraries: dict[str, LoadedLibraries] = {}
         self.companions: dict[str, tuple[str, ...]] = {}
         self.asked: list[ProbeRequest] = []
+        self.lasting: list[ProbeRequest] = []
         self.compiled: list[ProcessTrace] = []
         self.finished: list[ProbeResult] = []
 
     def use_native(self, side: str, binary: Path, companions: tuple[str, ...] = ()) -> None:
         self.native[side], self.companions[side] = binary, companions
 
-    def __call__(self, request: ProbeRequest) -> ProbeResult:
+    def __call__(self, request: ProbeRequest, *, lasting: bool = False) -> ProbeResult:
         self.asked.append(request)
+        if lasting:
+            self.lasting.append(request)
         return self._answer(request)
 
     def preload(self, side: str, modules: tuple[str, ...]) -> None:

@@ -18,6 +18,7 @@ from tests.programs.installers import fake_uv
 NOW = dt.datetime.now(dt.UTC).replace(microsecond=0)  # use is noted by the clock of the machine
 WORKER, STACKS = "native/torch-2.6.0+cu124-0123456789ab", "native/stacks-0123456789ab"
 OPERATORS, INDEX = "registries/torch-2.6.0-0123456789ab.json", "releases/0123456789ab.json"
+ANSWERS = "answers/torch-2.6.0+cu124-0123456789ab"
 
 
 class Root:
@@ -92,6 +93,17 @@ def test_it_tells_what_lies_there_of_which_release_how_large_and_when_it_was_use
     assert {entry.used for entry in entries.values()} == {(NOW - dt.timedelta(days=3)).isoformat()}
     assert {entry.state for entry in entries.values()} == {CacheState.READY}
     assert all(entry.size_bytes >= 5000 for name, entry in entries.items() if "/" in name)
+
+
+def test_answers_of_a_release_go_with_it(root: Root) -> None:
+    place = root.folder / ANSWERS / "key" / "answer.json"
+    place.parent.mkdir(parents=True)
+    place.write_text("x" * 5000)
+    entry = root.entries()[ANSWERS]
+    assert (entry.kind, entry.release, entry.size_bytes >= 5000) == (CacheKind.ANSWERS, "2.6.0", True)
+    assert ANSWERS not in names(root.clean("2.1.2").removed)
+    assert ANSWERS in names(root.clean("2.6.0").removed)
+    assert not place.exists()
 
 
 def test_what_is_not_ours_in_the_root_is_neither_shown_nor_removed(root: Root, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Makes the ``RunReport``, which every format renders, of what the stages found."""
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness import __version__
@@ -36,6 +37,7 @@ from harness.core.plan import INITIALIZATION_LIMIT, Cell, LatencyBudget
 from harness.core.probe import ProbeResult, Span, model_of
 from harness.core.quantities import INITIALIZATION, STEADY
 from harness.core.report import ModelReport, RunReport, ScenarioReport, SideReport
+from harness.core.text import counted
 from harness.core.verdict import CellVerdict, WaiverUse
 from harness.probing.facts import (
     Effects,
@@ -162,6 +164,7 @@ def build_report(
         unjudged=facts.plan.unjudged,
         durations_s=durations_s(facts, facts.judged_by),
         common=facts.common,
+        earlier_answers=earlier_answers(facts.judged_by),
     )
     return with_causes(report)
 
@@ -275,7 +278,7 @@ def _spans(facts: TakenOut, effects: Effects) -> list[tuple[str, int, int]]:
     spans += [("compile", span.begin_ns, span.end_ns) for item in effects.runner.compiled for span in item.spans]
     judged = len(facts.judged_by)
     for at, probe in enumerate((*facts.judged_by, *effects.runner.finished[judged:])):
-        for span in probe.spans:
+        for span in () if probe.earlier else probe.spans:
             category = category_of(span, probe.side, migrates=at >= judged)
             if category:
                 spans.append((category, span.begin_ns, span.end_ns))
@@ -378,10 +381,27 @@ def _notes(
     notes.extend(fixed_size_notes(facts))
     notes.extend(prefork_notes(scenarios, facts.plan.settings.profile.intra_op_threads))
     notes.extend(how_to_serve_notes(facts.judgement.cells))
+    notes.extend(_earlier_notes(facts.judged_by))
     runner = effects.runner
     notes.extend(worker_notes(effects.environments, runner.libraries, facts.plan.runs_on, runner.finished))
     notes.extend(f"could not be ended: {name}" for name in effects.runner.unreaped)
     return tuple(dict.fromkeys(notes))
+
+
+def earlier_answers(probes: Iterable[ProbeResult]) -> dict[str, int]:
+    """Return earlier run -> how many of these probes are its; one that was asked for twice counts once."""
+    runs = {probe.key: probe.earlier for probe in probes if probe.earlier}
+    return dict(Counter(runs.values()))
+
+
+def _earlier_notes(probes: Sequence[ProbeResult]) -> Iterator[str]:
+    """Say how many probes were answered before this run; the newest of those runs is named."""
+    earlier = earlier_answers(probes)
+    if earlier:
+        yield (
+            f"{sum(earlier.values())} of {counted(len({probe.key for probe in probes}), 'probe')} are those of earlier "
+            f"runs ({max(earlier)}), as nothing has changed that they depend on; --fresh asks again"
+        )
 
 
 def _declared_tolerances(models: Sequence[ModelDeclaration]) -> list[str]:
