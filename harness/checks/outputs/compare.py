@@ -7,8 +7,10 @@ from harness.artifacts.tensors.outputs import Outputs, same_answers
 from harness.artifacts.tensors.samples import like_golden, mark_sampled
 from harness.checks.outputs.outputs import compare_outputs, hold_value
 from harness.checks.outputs.tolerances import Precision
+from harness.config.policy import model_policy
 from harness.core.comparison import OutputComparison
 from harness.core.models import ModelDeclaration
+from harness.core.plan import ERROR
 from harness.core.probe import ProbeResult
 from harness.probing.facts import Compared, Effects, OldAnswers, Probed, Provisioned, Started
 from harness.probing.old_answers import repeat_old_answers, was_asked_once
@@ -21,11 +23,11 @@ Differs = Callable[[OutputComparison | None], bool]
 def compare(facts: Started, effects: Effects, differs: Differs) -> Compared:
     """Return the facts with an ``OutputComparison`` per (model, scenario) that answered and has a golden.
 
-    Where something was not answered bit for bit, or failed, the old release is asked for its noise first.
+    Where answers differ by more than rounding, or something failed, the old release is asked for its noise first.
     """
     effects.progress.stage("compare")
     comparisons = dict(_compared(facts.alone, facts, differs))
-    doubtful = [name for name in facts.alone if _wants_noise(name, comparisons, facts)]
+    doubtful = [name for name in facts.alone if _wants_noise(name, comparisons, facts, differs)]
     if doubtful:
         known = repeat_old_answers(doubtful, facts, effects)
         facts = replace(facts, baselines={**facts.baselines, **known})
@@ -48,8 +50,13 @@ def _compared(
                     yield (name, scenario), comparison
 
 
-def _wants_noise(name: str, comparisons: Mapping[tuple[str, str], OutputComparison], facts: Started) -> bool:
-    """Whether the old release has been asked once about a model, and more of it is needed to judge the model."""
+def _wants_noise(
+    name: str, comparisons: Mapping[tuple[str, str], OutputComparison], facts: Started, differs: Differs
+) -> bool:
+    """Whether the old release has been asked once about a model, and more of it is needed to judge the model.
+
+    Noise and a reference excuse what is beyond the tolerance, or beyond a limit of the policy; nothing else hears of them.
+    """
     if not was_asked_once(name, facts):
         return False
     if facts.alone[name].models[0].failed or (name, "alone") not in comparisons:
@@ -58,7 +65,10 @@ def _wants_noise(name: str, comparisons: Mapping[tuple[str, str], OutputComparis
     sides = [side for item in started for side in (item.new, item.old) if side is not None]
     if any(side.failures or side.served_otherwise for side in sides):
         return True
-    return not all(comparison.is_exact for (model, _), comparison in comparisons.items() if model == name)
+    own = [comparison for (model, _), comparison in comparisons.items() if model == name]
+    if ERROR in model_policy(facts.plan, name).settings.limits:
+        return not all(comparison.is_exact for comparison in own)
+    return any(map(differs, own))
 
 
 def compare_alone(

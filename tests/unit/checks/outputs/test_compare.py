@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from harness.checks.outputs import compare as correctness_compare
@@ -20,12 +21,13 @@ from harness.checks.outputs.findings import agrees, differs
 from harness.checks.outputs.outputs import compare_outputs
 from harness.core.comparison import OutputComparison
 from harness.core.outcome import Outcome
+from harness.core.plan import PolicySettings
 from harness.core.probe import FailedRequest, ProbeRequest, ProbeResult, model_of
 from harness.probing.verification import legible_outputs
 from harness.probing.facts import Decided, Failing, Initialized, OldAnswers, ScenarioResult
 from harness.artifacts.tensors.outputs import Outputs
 from tests.unit.builders.stages import Runner, declared, effects, failing, in_scenario, known, planned, probed, result
-from tests.unit.builders.tensors import write_answers, write_calls
+from tests.unit.builders.tensors import Recorder, write_answers, write_calls
 
 GOLDEN = Outputs(calls={("example", 0): ["int", 1]}, buffer=b"")
 
@@ -134,6 +136,26 @@ def test_noise_is_not_asked_for_where_two_processes_agree_bit_by_bit(tmp_path: P
     facts = asked_once(group(tmp_path, new={"m": 1, "n": 1}, old={"m": 1, "n": 1}))
     runner = Runner(lambda request: pytest.fail("it was asked"))
     assert all(item.is_exact for item in compare(facts, effects(runner), differs).comparisons.values())
+
+
+@pytest.mark.parametrize(
+    ("off_by", "limits", "asked"),
+    [(1e-7, {}, False), (1e-3, {}, True), (1e-7, {"error": 1e-9}, True), (0.0, {"error": 1e-9}, False)],
+)
+def test_noise_is_asked_for_where_rounding_does_not_explain_it_or_a_policy_has_a_limit(
+    tmp_path: Path, off_by: float, limits: dict[str, float], asked: bool
+) -> None:
+    golden, new = Recorder(), Recorder()
+    values = np.ones(4, np.float32)
+    directory = write_answers(tmp_path / "new", {"m": new.tensor(values + np.float32(off_by))}, bytes(new.buffer))
+    write_answers(tmp_path / "old", {"m": golden.tensor(values)}, bytes(golden.buffer))
+    before = OldAnswers(results=(result("m"),), golden=legible_outputs(tmp_path / "old", "m"))
+    plan = planned("m", settings={"policy": PolicySettings(limits=limits)})
+    facts = known(plan, alone={"m": probed(result("m"), directory=directory)}, baselines={"m": before}, initialized={})
+    runner = Runner(lambda request: probed(result("m"), side="old", directory=str(tmp_path / "old")))
+    compared = compare(facts, effects(runner), differs)
+    assert bool(runner.asked) is asked
+    assert differs(compared.comparisons["m", "alone"]) is (off_by > 1e-5)
 
 
 @pytest.mark.parametrize("failures", [{"new": failing(Outcome.CRASH)}, {"old": failing(Outcome.CRASH)}], ids=str)
