@@ -5,6 +5,7 @@ Nothing here raises: what cannot be read counts as quiet.
 
 import contextlib
 import os
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,6 +90,18 @@ def _quota_of(folder: Path) -> Quota:
 
 def _version_1_limit(folder: Path) -> list[str]:
     return [text_of(folder / name).strip() for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")]
+
+
+LOOK_S = 0.3
+
+
+def share_of_others(look_s: float = LOOK_S) -> float:
+    """Return which share of the usable cores' time others use or are given, over ``look_s`` in which we do nothing."""
+    watch = Watch(())
+    with watch.attentive(()):
+        time.sleep(look_s)
+    state = watch.machine_state(cores=(), why_not_pinned="", gpu=None)
+    return state.others + state.stolen
 
 
 class Watch:

@@ -85,13 +85,17 @@ class RollbackProbe:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupRun:
-    """One server group brought up by one side in one scenario; each round is its probes, the whole group's first."""
+    """One server group brought up by one side in one scenario; each round is its probes, the whole group's first.
+
+    ``why_untimed``: why the times of its rounds say nothing; empty where they do.
+    """
 
     scenario: str
     group: str
     side: str
     members: tuple[str, ...]
     rounds: tuple[tuple[ProbeResult, ...], ...]
+    why_untimed: str = ""
 
     @property
     def probes(self) -> tuple[ProbeResult, ...]:

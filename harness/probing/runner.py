@@ -187,6 +187,10 @@ class ZygoteRunner:
         self.finished.append(mine.result())
         return mine.result()
 
+    def has(self, request: ProbeRequest) -> bool:
+        """Whether ``request`` was asked before in this folder, to its end or not."""
+        return self._reuse and (self._folder / request_key(request)).exists()
+
     def _stored_or_run(self, request: ProbeRequest, key: str, *, source_known: bool, lasting: bool) -> ProbeResult:
         stored = self.results.reusable(
             key,

@@ -55,7 +55,7 @@ def _wants_noise(
 ) -> bool:
     """Whether the old release has been asked once about a model, and more of it is needed to judge the model.
 
-    Noise and a reference excuse what is beyond the tolerance, or beyond a limit of the policy; nothing else hears of them.
+    Noise and a reference excuse what is beyond the tolerance, or beyond a limit of the policy; nothing else does.
     """
     if not was_asked_once(name, facts):
         return False

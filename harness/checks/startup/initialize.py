@@ -8,18 +8,24 @@ become one result per model.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from harness.artifacts.tensors.outputs import Outputs, same_answers
+from harness.checks.latency.machine import OTHERS_LIMIT
 from harness.checks.startup.larger_inputs import larger_inputs
 from harness.checks.startup.launch import Launcher, expected_s
-from harness.checks.startup.readiness import slow_starts
+from harness.checks.startup.readiness import init_s, slow_starts
+from harness.config.policy import model_policy
+from harness.core.findings import Severity
 from harness.core.models import ArtifactKind
 from harness.core.outcome import UNCLEAR, Outcome
+from harness.core.plan import INITIALIZATION_FLOOR_S
 from harness.core.probe import ModelResult, ProbeResult, model_of
+from harness.core.quantities import INITIALIZATION
 from harness.machine import pool
+from harness.machine.load import share_of_others
 from harness.probing.facts import (
     Compared,
     Effects,
@@ -39,6 +45,8 @@ from harness.worker import wire
 
 # With the round that seemed slow each side has three then at most, of which the median counts.
 FURTHER_ROUNDS = 2
+# Seconds for all further rounds together.
+FURTHER_S = 30.0
 # Far from the rounds of searches, which must not be given these as their own.
 FIRST_FURTHER_ROUND = 1000
 # It has given all of its answers before.
@@ -88,13 +96,17 @@ def groups_to_bring_up(facts: WithWorker) -> list[tuple[Scenario, str, tuple[str
     ]
 
 
-def time_initialization(facts: Compared, effects: Effects) -> StartupTimed:
+def time_initialization(
+    facts: Compared, effects: Effects, *, others: Callable[[], float] = share_of_others
+) -> StartupTimed:
     """Return the facts with how the old release brings up the groups that it was not asked about: for its times.
 
     That nothing failed in the new one is known by then, so this answers nothing but "how long did it take before".
-    Where a group takes longer than it may, both releases bring it up again before anybody is warned.
+    Nobody asks that where all of it takes less than what a slower start must take longer. Where a group takes longer
+    than it may, both releases bring it up again before anybody is warned. ``others``: the share of the machine that
+    others use now.
     """
-    timed = _measured_again(_with_old_times(facts, effects), effects)
+    timed = _measured_again(_with_old_times(facts, effects), effects, others)
     return StartupTimed(**Compared.known(timed))
 
 
@@ -108,6 +120,7 @@ def _with_old_times(facts: Compared, effects: Effects) -> Compared:
         if wanted
         and (run.scenario, run.group) not in known
         and not INITIALIZATIONS[run.scenario].variant_of
+        and (init_s(run) or math.inf) >= INITIALIZATION_FLOOR_S
         and expected_s(INITIALIZATIONS[run.scenario], run.members, facts) <= effects.left_s
     ]
     if not work:
@@ -127,34 +140,49 @@ def _with_old_times(facts: Compared, effects: Effects) -> Compared:
     return _with_runs(facts, (*facts.group_runs, *olds))
 
 
-def _measured_again(facts: Compared, effects: Effects) -> Compared:
+def _measured_again(facts: Compared, effects: Effects, others: Callable[[], float]) -> Compared:
     """Return the facts with further rounds of the groups that seem slow: both releases in turn, nothing beside them.
 
     The rounds before ran beside other probes, one side after the other: where a machine is busy for a while, that alone
-    made a ratio of 1.35 of one release against itself. Most are not slow any more after one further round.
+    made a ratio of 1.35 of one release against itself. Most are not slow any more after one further round. Where others
+    use the machine now, or the time for it is used up, the times of a group are left out, unless a policy goes by them.
     """
-    members = {(run.scenario, run.group): run.members for run in facts.group_runs}
+    runs = {(run.side, run.scenario, run.group): run for run in facts.group_runs}
+    left_s = FURTHER_S
     for number in range(FIRST_FURTHER_ROUND, FIRST_FURTHER_ROUND + FURTHER_ROUNDS):
-        slow = {(scenario, finding.detail["group"]) for (_, scenario), finding in slow_starts(facts).items()}
+        slow = sorted(slow_starts(facts).items(), key=lambda item: item[1].size or math.inf, reverse=True)
         if not slow:
             break
         effects.progress.stage("initialization that seems slower, again", len(slow))
-        further: dict[tuple[str, str, str], tuple[ProbeResult, ...]] = {}
-        for scenario, group in sorted(slow):
-            for side in ("old", "new"):
-                launcher = Launcher(scenario=INITIALIZATIONS[scenario], side=side, facts=facts, effects=effects)
-                further[scenario, group, side] = launcher.round(members[scenario, group], number)
-            effects.progress.step(f"{INITIALIZATIONS[scenario].words}: {group}")
-        facts = _with_runs(
-            facts,
-            tuple(
-                replace(run, rounds=(*run.rounds, further[run.scenario, run.group, run.side]))
-                if (run.scenario, run.group, run.side) in further
-                else run
-                for run in facts.group_runs
-            ),
-        )
+        for (model, name), finding in slow:
+            scenario, group = INITIALIZATIONS[name], finding.detail["group"]
+            pair = [runs[side, name, group] for side in ("old", "new")]
+            launchers = [Launcher(scenario=scenario, side=run.side, facts=facts, effects=effects) for run in pair]
+            why = ""
+            if not _decides(model, facts) and not launchers[0].was_begun(pair[0].members, number):
+                needed_s, share = sum(init_s(run) or 0.0 for run in pair), others()
+                if share > OTHERS_LIMIT:
+                    why = f"other programs used {100 * share:.0f} % of the cores"
+                elif needed_s > left_s:
+                    why = f"all such groups have {FURTHER_S:g} s"
+                else:
+                    left_s -= needed_s
+            for launcher, run in zip(launchers, pair, strict=True):
+                if not why:
+                    run = replace(run, rounds=(*run.rounds, launcher.round(run.members, number)))  # noqa: PLW2901
+                elif number == FIRST_FURTHER_ROUND:  # else it is slower by now in rounds that nothing disturbed
+                    run = replace(run, why_untimed=why)  # noqa: PLW2901
+                runs[run.side, name, group] = run
+            effects.progress.step(f"{scenario.words}: {group}")
+        facts = _with_runs(facts, tuple(runs.values()))
     return facts
+
+
+def _decides(model: str, facts: Compared) -> bool:
+    """Whether a policy has more than a warning for a slower start of the group with this model."""
+    settings = model_policy(facts.plan, model).settings
+    severity = settings.severity.get("initialization_time", "")
+    return INITIALIZATION in settings.limits or severity in (Severity.FAIL, Severity.INCONCLUSIVE, Severity.NAMED)
 
 
 def _with_runs(facts: Compared, runs: tuple[GroupRun, ...]) -> Compared:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from harness.checks.startup.larger_inputs import larger_inputs
 from harness.core.diagnosis import Setting
 from harness.core.outcome import UNCLEAR, Outcome
-from harness.core.probe import ModelResult, ProbeResult, ServingProfile, model_of
+from harness.core.probe import ModelResult, ProbeRequest, ProbeResult, ServingProfile, model_of
 from harness.machine import pool
 from harness.probing.facts import Effects, Provisioned, WithWorker, accepted_settings, profile_of
 from harness.probing.requests import deadline_after, impatient
@@ -53,12 +53,18 @@ class Launcher:
                 break
         return tuple(probes)
 
+    def was_begun(self, members: Sequence[str], number: int) -> bool:
+        """Whether this round was begun before, in a run that goes on now."""
+        (repeat, *_) = self._repeats(number * REPEATS_OF_A_ROUND)
+        return self.effects.runner.has(self.request(members, repeat))
+
     def _launch(self, members: Sequence[str], repeat: int) -> list[ProbeResult]:
-        if not self.scenario.processes:
-            return [self.probe(members, repeat)]
-        count = threads_of(self.facts)
-        repeats = [repeat * count + index for index in range(count)]
-        return pool.each(lambda each: self.probe(members, each), repeats, jobs=count)
+        repeats = self._repeats(repeat)
+        return pool.each(lambda each: self.probe(members, each), repeats, jobs=len(repeats))
+
+    def _repeats(self, repeat: int) -> range:
+        count = threads_of(self.facts) if self.scenario.processes else 1
+        return range(repeat * count, (repeat + 1) * count)
 
     def _guilty_of(self, probe: ProbeResult, number: int) -> frozenset[str]:
         """Return the models that ended a process early; empty where none did.
@@ -97,7 +103,21 @@ class Launcher:
         floor_s: float | None = None,
         look: bool = True,
     ) -> ProbeResult:
-        """Return what one process makes of ``members``.
+        """Return what one process makes of ``members``, see ``request``."""
+        request = self.request(members, repeat, threads=threads, alone=alone, floor_s=floor_s, look=look)
+        return self.effects.runner(request)
+
+    def request(
+        self,
+        members: Sequence[str],
+        repeat: int,
+        *,
+        threads: int | None = None,
+        alone: bool = False,
+        floor_s: float | None = None,
+        look: bool = True,
+    ) -> ProbeRequest:
+        """Return what one process is asked to make of ``members``.
 
         ``threads``: in place of the configured number; ``alone``: one after another, in one thread; ``look``: whether a
         process that hangs is looked into before it is ended.
@@ -137,7 +157,7 @@ class Launcher:
         if scenario.larger_inputs:
             runs = tuple(replace(run, larger_inputs=larger_inputs(run.artifact)) for run in request.runs)
             request = replace(request, runs=runs)
-        return self.effects.runner(replace(request, look=look))
+        return replace(request, look=look)
 
 
 def blamed(probe: ProbeResult, guilty: Collection[str]) -> ProbeResult:

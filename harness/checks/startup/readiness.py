@@ -37,7 +37,7 @@ def init_s(run: GroupRun) -> float | None:
 
 def init_times_s(run: GroupRun) -> tuple[float | None, ...]:
     """Return the same of each round in its order; None for one that is no whole, single start."""
-    single = INITIALIZATIONS[run.scenario].rounds == 1
+    single = INITIALIZATIONS[run.scenario].rounds == 1 and not run.why_untimed
     return tuple(
         wall_s(probes[0].spans, BRINGING_UP) if single and probes and is_undisturbed(probes[0]) else None
         for probes in run.rounds

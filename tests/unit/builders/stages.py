@@ -227,6 +227,7 @@ class Runner:
         self.companions: dict[str, tuple[str, ...]] = {}
         self.asked: list[ProbeRequest] = []
         self.lasting: list[ProbeRequest] = []
+        self.begun: list[ProbeRequest] = []
         self.compiled: list[ProcessTrace] = []
         self.finished: list[ProbeResult] = []
 
@@ -238,6 +239,9 @@ class Runner:
         if lasting:
             self.lasting.append(request)
         return self._answer(request)
+
+    def has(self, request: ProbeRequest) -> bool:
+        return request in self.begun
 
     def preload(self, side: str, modules: tuple[str, ...]) -> None:
         pass

@@ -15,6 +15,7 @@ from harness.apps.upgrade.report.scenarios import (
     new_thread_notes,
     prefork_notes,
     scenario_reports,
+    untimed_notes,
 )
 from harness.apps.upgrade.report.time_shares import time_shares
 from harness.apps.upgrade.report.timelines import timelines
@@ -376,6 +377,7 @@ def _notes(
     notes.extend(common_notes(facts.common, facts.latency))
     notes.extend(busy_notes(facts.machine_states, max((found.waited for found in facts.latency.values()), default=0.0)))
     notes.extend(growth_notes(scenarios))
+    notes.extend(untimed_notes(facts))
     notes.extend(new_thread_notes(scenarios))
     notes.extend(fewer_loads_notes(facts))
     notes.extend(fixed_size_notes(facts))

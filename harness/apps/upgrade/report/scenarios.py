@@ -119,6 +119,16 @@ def new_thread_notes(reports: Sequence[ScenarioReport]) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def untimed_notes(facts: Started) -> tuple[str, ...]:
+    """Return which server groups seemed to start slower, by times that say nothing, and why."""
+    left_out = [run for run in facts.group_runs if run.side == "new" and run.why_untimed]
+    return tuple(
+        f"{INITIALIZATIONS[run.scenario].words}: server group {run.group} seemed to get ready more slowly, and was not "
+        f"measured again, for {run.why_untimed}: its times are left out"
+        for run in left_out
+    )
+
+
 def fixed_size_notes(facts: Started) -> tuple[str, ...]:
     """Return which models a scenario of larger inputs left out, as nothing says which of their dimensions may vary."""
     notes = []

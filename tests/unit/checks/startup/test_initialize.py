@@ -13,6 +13,7 @@ from harness.core.plan import LatencyBudget, PolicySettings, Settings
 from harness.core.probe import ProbeRequest, ProbeResult, Span, model_of
 from harness.probing.facts import Decided, Export, Initialized, NotBegun, OldAnswers, ScenarioResult, Started
 from harness.serving.scenarios import INITIALIZATIONS, KEPT_ANSWERS
+from harness.apps.upgrade.report.scenarios import scenario_reports, untimed_notes
 from harness.checks.startup import initialize
 from harness.checks.startup.initialize import (
     bring_up,
@@ -158,10 +159,11 @@ def starting(**seconds: Sequence[float]) -> Runner:
     return Runner(answer)
 
 
-def timed(runner: Runner) -> Started:
-    """Return a model's group brought up alone by both releases, one process at a time."""
-    facts = facts_of("a")
-    return time_initialization(continued(facts, initialize_groups(facts, effects(runner))), effects(runner))
+def timed(runner: Runner, *, others: float = 0.0, **policy: Any) -> Started:
+    """Return a model's group brought up alone by both releases, one process at a time; others use so much meanwhile."""
+    facts = facts_of("a", settings={"policy": PolicySettings(**policy)})
+    begun = continued(facts, initialize_groups(facts, effects(runner)))
+    return time_initialization(begun, effects(runner), others=lambda: others)
 
 
 def test_a_start_that_seems_slower_is_measured_again_in_turn_and_warned_of_where_it_stays_slower() -> None:
@@ -182,6 +184,48 @@ def test_a_start_that_was_not_slower_each_time_is_none(
     runner = starting(new=new, old=old)
     assert slow_starts(timed(runner)) == {}
     assert len(runner.asked) == processes
+
+
+def test_a_start_is_not_measured_again_while_others_use_the_machine_and_its_times_are_left_out() -> None:
+    runner = starting(new=(9.0,), old=(3.0,))
+    found = timed(runner, others=0.4)
+    assert len(runner.asked) == 2
+    assert slow_starts(found) == {}
+    (note,) = untimed_notes(found)
+    assert "server group misc" in note and "other programs used 40 % of the cores" in note
+    assert [report.new.init_s for report in scenario_reports(found)] == [None]
+
+
+@pytest.mark.parametrize(
+    "policy", [{"limits": {"initialization": 1.5}}, {"severity": {"initialization_time": "fail"}}], ids=str
+)
+def test_a_start_that_a_policy_goes_by_is_measured_again_whatever_others_do(policy: Mapping[str, Any]) -> None:
+    runner = starting(new=(9.0, 8.0, 8.0), old=(3.0, 3.0, 3.0))
+    found = timed(runner, others=0.4, **policy)
+    assert (len(runner.asked), len(slow_starts(found)), untimed_notes(found)) == (6, 1, ())
+
+
+def test_a_run_that_goes_on_measures_again_what_it_had_begun_to() -> None:
+    quiet = starting(new=(9.0, 3.1), old=(3.0, 3.0))
+    timed(quiet)
+    loud = starting(new=(9.0, 3.1), old=(3.0, 3.0))
+    loud.begun = quiet.asked
+    assert (untimed_notes(timed(loud, others=0.4)), len(loud.asked)) == ((), 4)
+
+
+def test_further_starts_have_a_limit_of_time() -> None:
+    runner = starting(new=(90.0,), old=(30.0,))
+    assert "all such groups have 30 s" in " ".join(untimed_notes(timed(runner)))
+    assert len(runner.asked) == 2
+
+
+@pytest.mark.parametrize(("new", "sides"), [(0.9, ["new"]), (1.1, ["new", "old"])])
+def test_nobody_asks_how_long_it_took_before_where_it_takes_less_than_any_slower_start(
+    new: float, sides: list[str]
+) -> None:
+    runner = starting(new=(new,), old=(1.0,))
+    assert slow_starts(timed(runner)) == {}
+    assert [request.side for request in runner.asked] == sides
 
 
 def test_a_model_that_fails_only_while_its_start_is_measured_again_has_failed() -> None:
