@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from harness.machine import control_groups
+from harness.probing.kept_answers import SIZE_VARIABLE
 
 PROJECT = Path(__file__).resolve().parents[1]
 WORK = {
@@ -32,8 +33,11 @@ WORK = {
     "zoo-correctness": ("--fixtures", "fixtures/zoo", "--until", "correctness"),
     "examples": ("--artifacts", "examples/models"),
     "planted": ("--fixtures", "fixtures/planted", "--until", "correctness"),
+    "zoo-again": ("--fixtures", "fixtures/zoo", "--until", "correctness"),
 }
 """What is run: arguments of ``compat``, as both commits understand them."""
+AGAIN = "-again"
+"""How work is called before which each commit does the same once: what it keeps of that, it may use."""
 EVERY_S = 0.25
 
 
@@ -142,9 +146,12 @@ def against(commit: str, work: Sequence[str], times: int) -> int:
         for piece in work:
             costs: dict[str, list[Cost]] = {side: [] for side in sides}
             answers: dict[str, list[Answer]] = {side: [] for side in sides}
+            kept_gb = "1" if piece.endswith(AGAIN) else "0"
+            for checkout in sides.values() if piece.endswith(AGAIN) else ():
+                _run(checkout, Path(name), WORK[piece], kept_gb)
             for turn in range(times):
                 for side in sorted(sides, reverse=turn % 2 == 1):
-                    cost, answer = _run(sides[side], Path(name), WORK[piece])
+                    cost, answer = _run(sides[side], Path(name), WORK[piece], kept_gb)
                     costs[side].append(cost)
                     answers[side].append(answer)
                     print(f"  {piece} {side}: {cost.wall_s:.1f} s, {cost.cpu_s:.1f} s of CPU", flush=True)
@@ -164,8 +171,8 @@ def _checkout(commit: str, folder: Path) -> Iterator[Path]:
         subprocess.run([*git, "remove", "--force", str(folder)], check=True)
 
 
-def _run(side: Path, scratch: Path, arguments: Sequence[str]) -> tuple[Cost, Answer]:
-    """Return what one run of a checkout costs and decides; nothing that a former run has stored is used.
+def _run(side: Path, scratch: Path, arguments: Sequence[str], kept_gb: str = "0") -> tuple[Cost, Answer]:
+    """Return what one run of a checkout costs and decides; of answers of former runs it has so many gigabytes.
 
     Raises:
         RuntimeError: the run left no report.
@@ -179,7 +186,11 @@ def _run(side: Path, scratch: Path, arguments: Sequence[str]) -> tuple[Cost, Ans
         waited_s = _waited_s()
         begin = time.monotonic()
         process = subprocess.Popen(
-            group.joining(command), cwd=side, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": str(side)}
+            group.joining(command),
+            cwd=side,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "PYTHONPATH": str(side), SIZE_VARIABLE: kept_gb},
         )
         peak = group.memory_bytes()
         while process.poll() is None:

@@ -121,11 +121,15 @@ def all_stages(ready: Provisioned, effects: Effects) -> Decided:
     with begin_builds(ready, effects) as builds:
         exported = export_models(ready, effects)
         answered = probe_old_release(exported, effects, repeats=1)
-        probed, planted_defects = beside_planted_defects(probe_alone, answered, effects)
-        loader_notes = look_at_loaders(probed, effects)
-        inspected = predict_loading(export_again(probed, effects), effects)
-        inspected = probe_rollbacks(inspected, probed, effects)
-        with_worker = build_workers(probed, effects, inspected.predictions, builds)
+
+        def alone() -> tuple[WithWorker, Inspected, tuple[str, ...]]:
+            probed = probe_alone(answered, effects)
+            loader_notes = look_at_loaders(probed, effects)
+            inspected = predict_loading(export_again(probed, effects), effects)
+            inspected = probe_rollbacks(inspected, probed, effects)
+            return build_workers(probed, effects, inspected.predictions, builds), inspected, loader_notes
+
+        (with_worker, inspected, loader_notes), planted_defects = beside_planted_defects(alone, answered, effects)
 
     def decided(facts: Diagnosed, rollback: RollbackReport | None, interrupted: str = "") -> Decided:
         complete = Complete(

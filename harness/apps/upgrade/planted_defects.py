@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from harness.checks.outputs.compare import compare_answers
 from harness.config.policy import model_budget, model_policy
@@ -12,12 +13,14 @@ from harness.core.plan import Cell
 from harness.core.verdict import CellVerdict, Finding, PlantedDefectResult
 from harness.machine import pool
 from harness.probing.alone import probe_model
-from harness.probing.facts import Answered, Effects, Probed, Provisioned, Timed
+from harness.probing.facts import Answered, Effects, Provisioned, Timed
 from harness.probing.requests import with_own_loading
 from harness.probing.verification import legible_outputs
 from harness.serving.scenarios import INITIALIZATIONS
 from harness.verdict.cell import judge_alone
 from harness.verdict.latency import judge_latency
+
+Result = TypeVar("Result")
 
 BESIDE = 3
 """Planted defects at a time, beside the probes of models."""
@@ -61,10 +64,10 @@ def _messages(verdict: CellVerdict) -> str:
 
 
 def beside_planted_defects(
-    probe: Callable[[Answered, Effects], Probed], facts: Answered, effects: Effects
-) -> tuple[Probed, tuple[PlantedDefectResult, ...]]:
-    """Return what ``probe`` does, and the planted defects that a probe alone can decide: hangs only wait meanwhile."""
-    return pool.both(lambda: probe(facts, effects), lambda: probe_planted_defects(facts, effects))
+    work: Callable[[], Result], facts: Answered, effects: Effects
+) -> tuple[Result, tuple[PlantedDefectResult, ...]]:
+    """Return what ``work`` does, and the planted defects that a probe alone can decide: hangs only wait meanwhile."""
+    return pool.both(work, lambda: probe_planted_defects(facts, effects))
 
 
 def probe_planted_defects(facts: Answered, effects: Effects) -> tuple[PlantedDefectResult, ...]:
