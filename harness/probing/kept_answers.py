@@ -12,6 +12,7 @@ import hashlib
 import os
 import shutil
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -48,6 +49,10 @@ ROOMS: Final = ("core", "probing", "store")
 # Of the variables that a worker inherits, those that lead to what it computes with, or say how it writes numbers.
 INHERITED: Final = ("LANG", "LC_ALL", "LD_LIBRARY_PATH")
 PART: Final = ".part"
+# One answer takes at most such a part of the room.
+LARGEST: Final = 8
+LOOKED: Final = ".looked"
+LOOK_EVERY_S: Final = 600.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +80,6 @@ class KeptAnswers:
         self._run = run
         self._fresh = fresh
         self._most_bytes = most_bytes
-        self._kept = False
 
     def take(self, request: ProbeRequest, folder: Path) -> ProbeResult | None:
         """Return the answer to ``request`` that an earlier run has left, its files in ``folder``; None: ask."""
@@ -84,7 +88,8 @@ class KeptAnswers:
             return None
         try:
             known = codec.read_json(place / ENTRY, KeptAnswer)
-            emptied(folder)
+            emptied(folder)  # a run that is killed now does not take what follows for its own
+            codec.write_atomically(folder / probe_files.EARLIER, known.run.encode())
             for name, sha256 in known.files.items():
                 if name not in FILES:
                     raise RunDirError(f"{place} holds a foreign {name}")
@@ -94,13 +99,13 @@ class KeptAnswers:
                     raise RunDirError(f"{place / name} is damaged")
                 (folder / name).write_bytes(content)
             result = codec.read_json(folder / probe_files.RESULT, ProbeResult, read=probe_files.read_result)
-            if not _within(request.deadline, result):
-                return None
-            codec.write_atomically(folder / probe_files.EARLIER, known.run.encode())
         except (OSError, RunDirError):  # none, removed by another run meanwhile, or damaged: it is asked
+            shutil.rmtree(place, ignore_errors=True)
             return None
-        with contextlib.suppress(OSError):
-            touch(place / ENTRY)
+        if not _within(request.deadline, result):
+            return None
+        for used in (place / ENTRY, place.parent):
+            touch(used)
         return result
 
     def keep(self, request: ProbeRequest, result: ProbeResult) -> None:
@@ -113,6 +118,8 @@ class KeptAnswers:
             names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir())
             if not FILES.issuperset(names) or any((folder / name).is_symlink() for name in names):
                 return
+            if sum((folder / name).stat().st_size for name in names) > self._most_bytes // LARGEST:
+                return
             emptied(part)
             digests = {}
             for name in names:
@@ -124,14 +131,22 @@ class KeptAnswers:
             if place.exists():
                 remove(place)
             part.rename(place)
-            self._kept = True
         except (OSError, RunDirError):
             shutil.rmtree(part, ignore_errors=True)
 
     def prune(self) -> None:
-        """Remove what was used least recently until the rest fits, where this run has kept something."""
-        if not self._kept:
-            return
+        """Remove what was used least recently until the rest fits, and what killed runs had begun to keep.
+
+        All runs together look for that once in ``LOOK_EVERY_S``: there may be a hundred thousand answers.
+        """
+        looked = self._root / LOOKED
+        try:
+            if time.time() - looked.stat().st_mtime < LOOK_EVERY_S:
+                return
+        except OSError:
+            pass  # nobody has looked
+        with contextlib.suppress(OSError):
+            looked.touch()
         for part in self._root.glob(f"*/.*{PART}"):
             if not Path("/proc", part.name.split(".")[2]).exists():  # its writer was killed
                 shutil.rmtree(part, ignore_errors=True)

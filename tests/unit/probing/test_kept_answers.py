@@ -230,12 +230,23 @@ def test_a_damaged_answer_is_asked_again(runs: Runs, artifacts: Path, damage: st
     DAMAGES[damage](entry)
     assert runs.second(request) == ""
     assert runs.runners[1].finished[0].outcomes == {Outcome.COMPLETED}
+    (again,) = runs.entries
+    assert b'"second"' in (again / ENTRY).read_bytes()
 
 
 def test_a_probe_whose_model_has_written_files_is_not_kept(runs: Runs, artifacts: Path) -> None:
     runs.first(asking(artifacts, calls={"1": "write_by_bare_names"}))
     assert [entry.name for entry in runs.entries if (entry / "note").exists()] == []
     assert all(set(os.listdir(entry)) <= {ENTRY, probe_files.PACKED} for entry in runs.entries)
+
+
+def test_an_answer_that_would_push_out_most_others_is_not_kept(runs: Runs, artifacts: Path) -> None:
+    request = asking(artifacts)
+    runs.first(request)
+    (entry,) = runs.entries
+    size = sum(path.stat().st_size for path in entry.rglob("*"))
+    runs.kept("small", fresh=True, most_bytes=4 * size).keep(replace(request, repeat=1), runs.runners[0].finished[0])
+    assert runs.entries == [entry]
 
 
 def test_what_was_used_least_recently_goes_first(runs: Runs, artifacts: Path) -> None:
@@ -247,9 +258,9 @@ def test_what_was_used_least_recently_goes_first(runs: Runs, artifacts: Path) ->
         os.utime(entry / ENTRY, (1e9, 1e9))
     size = sum(path.stat().st_size for path in runs.entries[0].rglob("*"))
     assert runs.second(requests[1]) == "first"
-    later = runs.kept("later", most_bytes=int(2.5 * size))
-    later.keep(replace(request, repeat=3), runs.runners[0].finished[0])
+    runs.kept("later").keep(replace(request, repeat=3), runs.runners[0].finished[0])
     assert len(runs.entries) == 4
+    later = runs.kept("later", most_bytes=int(2.5 * size))
     later.prune()
     answered = [later.take(each, runs.folder / "later") is not None for each in requests]
     assert answered == [False, True, False]
@@ -264,6 +275,9 @@ def test_what_a_killed_run_left_behind_is_removed(runs: Runs, artifacts: Path) -
     alive.mkdir()
     runs.runners[0].kept.prune()  # type: ignore[union-attr]
     assert (dead.exists(), alive.exists()) == (False, True)
+    dead.mkdir()
+    runs.runners[0].kept.prune()  # type: ignore[union-attr]
+    assert dead.exists()  # it was looked for a moment ago
 
 
 @pytest.mark.parametrize(("value", "kept"), [("", 2 * 10**9), ("0", 0), ("0.5", 5 * 10**8), ("much", 0), ("inf", 0)])
