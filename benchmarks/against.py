@@ -6,7 +6,8 @@ so that what else the machine does meets both. A run's processes are one control
 CPU time is exact, and its memory is what the kernel counts as theirs alone (no page cache), read four times a second.
 Without control groups the CPU time is that of processes that were waited for, and memory is not told.
 
-What both decide is compared too: decision, exit code, status of each cell, models of each cause. A difference fails.
+What both decide is compared too: decision, exit code, status of each cell, models of each cause, planted defects that
+were not caught. A difference fails.
 """
 
 import argparse
@@ -32,7 +33,7 @@ WORK = {
     "zoo": ("--fixtures", "fixtures/zoo"),
     "zoo-correctness": ("--fixtures", "fixtures/zoo", "--until", "correctness"),
     "examples": ("--artifacts", "examples/models"),
-    "planted": ("--fixtures", "fixtures/planted", "--until", "correctness"),
+    "breaks": ("--fixtures", "fixtures/breaks", "--until", "correctness"),
     "zoo-again": ("--fixtures", "fixtures/zoo", "--until", "correctness"),
 }
 """What is run: arguments of ``compat``, as both commits understand them."""
@@ -58,6 +59,7 @@ class Answer:
     exit_code: int
     cells: tuple[tuple[str, str], ...]
     causes: tuple[tuple[str, ...], ...]
+    missed: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, report: Path) -> Self:
@@ -69,6 +71,7 @@ class Answer:
             decision=judgement["decision"],
             exit_code=judgement["exit_code"],
             cells=tuple(sorted((cell["cell"], cell["status"]) for cell in cells)),
+            missed=tuple(planted["name"] for planted in judgement["planted_defects"] if not planted["caught"]),
             causes=tuple(sorted(tuple(cause["models"]) for cause in (run if "causes" in run else judgement)["causes"])),
         )
 
@@ -232,6 +235,8 @@ def _same(piece: str, answers: dict[str, list[Answer]]) -> bool:
         was, became = (side.get(cell, "-") for side in statuses)
         if was != became:
             print(f"    {cell}: {was} -> {became}")
+    if before.missed != now.missed:
+        print(f"    planted defects missed: {', '.join(before.missed)} -> {', '.join(now.missed)}")
     for words, causes in (
         ("only before", set(before.causes) - set(now.causes)),
         ("only now", set(now.causes) - set(before.causes)),
