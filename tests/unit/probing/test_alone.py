@@ -3,8 +3,8 @@
 import pytest
 
 from harness.core.outcome import Outcome
-from harness.core.probe import Deadline
-from harness.probing.alone import deadline_of, probe_alone
+from harness.core.probe import Deadline, ServingProfile
+from harness.probing.alone import deadline_of, probe_alone, probe_model
 from harness.probing.facts import Export, OldAnswers
 from tests.unit.builders.stages import Runner, declared, effects, known, planned, planted_defect, probed, result
 
@@ -17,6 +17,15 @@ def test_only_models_with_an_artifact_are_probed_each_in_a_process_of_its_own() 
     assert sorted(runner.models("new")) == [["a"], ["c"]]
     assert list(found.alone) == ["a", "c"]
     assert {(item.script, item.runtime) for item in runner.asked} == {(None, "python")}
+
+
+def test_a_planted_defect_is_always_probed_in_its_own_run() -> None:
+    runner = Runner(lambda request: probed(result(request.runs[0].artifact.model)))
+    facts = known(planned("m", "slow"))
+    for model in (declared("m"), planted_defect("slow"), declared("slow", tags=("planted", "twin"))):
+        probe_model(model, facts, effects(runner), ServingProfile())
+    assert [request.runs[0].artifact.model for request in runner.lasting] == ["m"]
+    assert len(runner.asked) == 3
 
 
 def test_accepted_mitigations_are_applied_to_the_new_side() -> None:

@@ -8,9 +8,9 @@ from typing import Any, cast
 from harness.core.outcome import Outcome
 from harness.core.probe import ProbeRequest, ProbeResult
 from harness.probing.facts import OldAnswers
-from harness.probing.old_answers import probe_old_release, repeat_old_answers
+from harness.probing.old_answers import probe_old_release, repeat_old_answers, take_old_answers
 from harness.probing.requests import IMPATIENT_FLOOR_S
-from tests.unit.builders.stages import Runner, effects, known, planned, probed, result
+from tests.unit.builders.stages import Runner, declared, effects, known, planned, probed, result
 from tests.unit.builders.tensors import write_answers
 
 
@@ -55,6 +55,17 @@ def test_settings_of_the_old_release_are_kept(tmp_path: Path) -> None:
     found, runner = baseline(tmp_path)
     assert found.numerics == {"quantized_engine": "x86"}
     assert (len(runner.asked), found.other_threads) == (2, ())
+
+
+def test_the_twin_of_a_planted_defect_is_always_probed_in_its_own_run(tmp_path: Path) -> None:
+    asked = []
+    for number, tags in enumerate(((), ("planted", "twin"))):
+        runner = Runner(OldRelease(tmp_path / str(number)))
+        facts = known(planned())
+        export = replace(facts.exports["m"], declaration=declared(tags=tags))
+        take_old_answers(export, facts, effects(runner), facts.requests, "old")
+        asked.append((len(runner.asked), len(runner.lasting)))
+    assert asked == [(2, 2), (1, 0)]
 
 
 def test_first_question_is_one_run_without_noise(tmp_path: Path) -> None:

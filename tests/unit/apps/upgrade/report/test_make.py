@@ -11,7 +11,14 @@ from harness.core.outcome import Outcome
 from harness.core.plan import Cell, LatencyBudget
 from harness.core.probe import ServingProfile, Span
 from harness.probing.facts import Export
-from harness.apps.upgrade.report.make import _why_no_latency, asked_digest, different_builds, durations_s
+from harness.apps.upgrade.report.make import (
+    _earlier_notes,
+    _why_no_latency,
+    asked_digest,
+    different_builds,
+    durations_s,
+    earlier_answers,
+)
 from harness.store.run_folder import RunDir
 from harness.machine import clock
 from tests.unit.builders.stages import (
@@ -121,6 +128,15 @@ def test_a_process_of_one_model_counts_whole_in_both_releases() -> None:
         for side in ("old", "new")
     ]
     assert durations_s(facts, probes) == {Cell("a", "alone").id: near(10.0)}
+
+
+def test_a_probe_of_an_earlier_run_that_was_asked_for_twice_counts_once() -> None:
+    own, earlier = probed(result("a"), key="own"), replace(probed(result("a"), key="kept"), earlier="then")
+    other = replace(probed(result("b"), key="other"), earlier="before")
+    assert earlier_answers([own, earlier, earlier, other]) == {"then": 1, "before": 1}
+    (note,) = _earlier_notes([own, earlier, earlier, other])
+    assert note.startswith("2 of 3 probes are those of earlier runs (then)")
+    assert list(_earlier_notes([own])) == []
 
 
 def test_models_that_share_a_process_count_for_their_own_loads_and_calls() -> None:
