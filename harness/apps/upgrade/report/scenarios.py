@@ -121,11 +121,14 @@ def new_thread_notes(reports: Sequence[ScenarioReport]) -> tuple[str, ...]:
 
 def untimed_notes(facts: Started) -> tuple[str, ...]:
     """Return which server groups seemed to start slower, by times that say nothing, and why."""
-    left_out = [run for run in facts.group_runs if run.side == "new" and run.why_untimed]
+    groups: dict[str, list[str]] = {}
+    for run in facts.group_runs:
+        if run.side == "new" and run.why_untimed:
+            groups.setdefault(run.why_untimed, []).append(f"{run.group} ({INITIALIZATIONS[run.scenario].words})")
     return tuple(
-        f"{INITIALIZATIONS[run.scenario].words}: server group {run.group} seemed to get ready more slowly, and was not "
-        f"measured again, for {run.why_untimed}: its times are left out"
-        for run in left_out
+        f"seemed to get ready more slowly, and not measured again, for {why}: {first_few(names, NAMED)}; their times "
+        "are left out"
+        for why, names in groups.items()
     )
 
 

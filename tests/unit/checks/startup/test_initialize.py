@@ -192,7 +192,7 @@ def test_a_start_is_not_measured_again_while_others_use_the_machine_and_its_time
     assert len(runner.asked) == 2
     assert slow_starts(found) == {}
     (note,) = untimed_notes(found)
-    assert "server group misc" in note and "other programs used 40 % of the cores" in note
+    assert "misc (concurrent init)" in note and "other programs used 40 % of the cores" in note
     assert [report.new.init_s for report in scenario_reports(found)] == [None]
 
 
