@@ -213,7 +213,7 @@ def gpu(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure: nox -s bench -- bisect | environments | faults | fleet | hand | init | inspect | neighbours | page."""
+    """Measure: nox -s bench -- NAME, e.g. atlas or bisect; CONTRIBUTING.md has them all."""
     _prepare(session, "test", "clusters")  # Ray for `faults fleet_kills`
     _find_chromium(session)
     session.run("python", "-m", "benchmarks", *session.posargs)

@@ -18,6 +18,7 @@ from benchmarks import (
     page,
     servers,
 )
+from benchmarks.atlas import measure
 
 BENCHMARKS = {
     "bisect": bisect.main,
@@ -38,6 +39,8 @@ def main() -> int:
     """Run the named benchmarks and return 0 if every bar was met, else 1."""
     if sys.argv[1:2] == ["faults"]:  # which ones, how many, drawn from which seed
         return faults.run(sys.argv[2:])
+    if sys.argv[1:2] == ["atlas"]:
+        return measure.main(sys.argv[2:])
     if sys.argv[1:2] == ["against"]:
         return against.main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="nox -s bench --")

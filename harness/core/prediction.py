@@ -27,6 +27,7 @@ class Weight(StrEnum):
 
 OPERATOR_MISSING = "operator_missing"
 SEMANTICS_CHANGED = "semantics_changed"
+ANSWERS_OTHERWISE = "answers_otherwise"
 LOOPS_AT_LOAD = "loops_at_load"
 """Kinds of findings that something is decided by."""
 RUNS_AT_LOAD = "its __setstate__ runs while the archive is loaded"

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
+    from harness.core.atlas import OperatorChanges
     from harness.core.attach import Attachment
     from harness.core.cache import Cache, CacheCleaning
     from harness.core.compiling import CompileCheck
@@ -251,6 +252,11 @@ LINK_CHECK: Formats["LinkCheck"] = _formats(
     "console markdown html json",
     lambda check, _: _of("documents.link_check").link_document(check),
     Format("sarif", lambda check, _: _of("ci.sarif").render_link_sarif(check)),
+)
+OPERATORS: Formats["OperatorChanges"] = _formats(
+    "console markdown html json",
+    lambda changes, _: _of("documents.operators").operators_document(changes),
+    most_lines=MOST_LINES,
 )
 ATTACH: Formats["Attachment"] = _formats(
     "console markdown html json", lambda attachment, _: _of("documents.attach").attach_document(attachment)

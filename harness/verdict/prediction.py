@@ -7,6 +7,7 @@ from types import MappingProxyType
 from harness.core.findings import OUTCOME_KIND, SEVERITY, Severity, cell_reason
 from harness.core.outcome import Outcome, Status
 from harness.core.prediction import (
+    ANSWERS_OTHERWISE,
     LOOPS_AT_LOAD,
     RUNS_AT_LOAD,
     SEMANTICS_CHANGED,
@@ -63,7 +64,9 @@ def predicted(
     findings = tuple(
         _timed(finding, results)
         for finding in verdict.findings
-        if finding.weight is not Weight.NOTE or (draws and finding.kind == SEMANTICS_CHANGED)
+        if finding.weight is not Weight.NOTE
+        or finding.kind == ANSWERS_OTHERWISE
+        or (draws and finding.kind == SEMANTICS_CHANGED)
     )
     expected = EXPECTED.get(verdict.prediction)
     agreed = None if expected is None or happened is PredictedLoad.UNKNOWN else happened is expected
@@ -111,7 +114,9 @@ def refused_operators(file: InspectedFile | None) -> tuple[str, ...]:
 
 
 def changed_semantics(verdict: StaticVerdict) -> tuple[StaticFinding, ...]:
-    return tuple(finding for finding in verdict.findings if finding.kind == SEMANTICS_CHANGED)
+    """Return the known changes of operators, with a link each, then those that were measured."""
+    kinds = (SEMANTICS_CHANGED, ANSWERS_OTHERWISE)
+    return tuple(finding for kind in kinds for finding in verdict.findings if finding.kind == kind)
 
 
 def rollback(

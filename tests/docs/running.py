@@ -63,7 +63,7 @@ LEFT_OUT = {
 """By pattern of a whole command, why no test executes it."""
 
 QUICK = re.compile(
-    r"|attach|cache|completion|doctor|env|golden|inspect|link-check|compile-check|report|gate|waivers|-.*"
+    r"|attach|cache|completion|doctor|env|golden|inspect|link-check|compile-check|operators|report|gate|waivers|-.*"
 )
 """Verbs that start no model."""
 
@@ -76,6 +76,7 @@ EXPECTED = {
     "golden": {0},
     "waivers": {0},
     "pack": {0},
+    "operators": {0},
     "report": {1},  # of the run that stands behind ``last``
 }
 PYTEST = frozenset({0, 1})

@@ -9,9 +9,11 @@ from harness.artifacts.archive.formats import FAILURES, FORMATS
 from harness.artifacts.archive.limits import CannotRead
 from harness.artifacts.archive.reading import read_artifact
 from harness.artifacts.bundle_members import artifact_window
+from harness.checks.prediction.atlas import atlas, changed_between
 from harness.checks.prediction.predict import predict
-from harness.core.archive import ArchiveFormat, ArchiveProblem, OperatorRegistry
-from harness.core.prediction import InspectedFile
+from harness.checks.prediction.risks import risks
+from harness.core.archive import ArchiveFacts, ArchiveFormat, ArchiveProblem, OperatorRegistry
+from harness.core.prediction import InspectedFile, StaticVerdict
 from harness.machine.cores import processor
 
 NONE: Mapping[str, OperatorRegistry] = {}
@@ -40,6 +42,8 @@ def inspect_file(
         failure = ArchiveProblem(kind=error.kind, text=error.text)
         return InspectedFile(path=path, failure=failure, advice=FAILURES[error.kind], verdicts={})
     verdicts = predict(facts, registries, processor())
+    if "new" in verdicts and "old" in registries:
+        verdicts["new"] = _with_risks(facts, verdicts["new"], registries["old"].torch)
     beside = {release: predict(facts, {"new": registry}, processor()) for release, registry in across.items()}
     return InspectedFile(
         path=path,
@@ -48,3 +52,8 @@ def inspect_file(
         verdicts=verdicts,
         across={release: verdict["new"] for release, verdict in beside.items() if verdict},
     )
+
+
+def _with_risks(facts: ArchiveFacts, verdict: StaticVerdict, old: str) -> StaticVerdict:
+    found = risks(facts, changed_between(atlas(), old, verdict.torch), old, verdict.torch)
+    return replace(verdict, findings=(*verdict.findings, *found)) if found else verdict

@@ -6,7 +6,16 @@ from itertools import groupby
 
 from harness.artifacts.archive.formats import FORMATS
 from harness.core.archive import ArchiveFacts, ArchiveFormat, ProgramContainer, ProgramFacts
-from harness.core.prediction import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
+from harness.core.prediction import (
+    ANSWERS_OTHERWISE,
+    InspectedFile,
+    Inspection,
+    Prediction,
+    StaticFinding,
+    StaticVerdict,
+    Weight,
+)
+from harness.core.text import counted
 from harness.report.document import (
     BAD,
     DETAIL,
@@ -159,6 +168,13 @@ def _verdict(verdict: StaticVerdict) -> Iterator[Part]:
             tone=TONES[verdict.prediction],
             blocks=findings,
             noun="finding",
+        )
+    risks = [finding for finding in verdict.findings if finding.kind == ANSWERS_OTHERWISE]
+    if risks:
+        yield Part(
+            title=f"torch {verdict.torch}: what to look at in its answers",
+            detail=f"{counted(len(risks), 'operator')}, as measured; no verdict: only requests show it",
+            blocks=tuple(_finding(finding, MORE) for finding in risks),
         )
 
 

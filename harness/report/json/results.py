@@ -9,6 +9,7 @@ import msgspec
 
 from harness import __version__
 from harness.checks.migration.readiness import by_owner, unlocked
+from harness.core.atlas import OperatorChanges
 from harness.core.cache import Cache, CacheCleaning
 from harness.core.errors import RunDirError
 from harness.core.fleet import FleetPlan, FleetReport
@@ -36,7 +37,7 @@ def dump(found: object) -> str:
     match found:
         case FleetPlan() | FleetReport():
             return json_text(plain)
-        case Cache() | Review() | GoldenStatus():
+        case Cache() | Review() | GoldenStatus() | OperatorChanges():
             pass
         case CacheCleaning():
             more = {"freed_bytes": found.freed_bytes}

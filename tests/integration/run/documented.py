@@ -35,7 +35,10 @@ FIRST: Mapping[str, tuple[tuple[str, ...], ...]] = {
     r".*--artifacts bundles.*": (("pack", "--old", "2.1.2", "--artifacts", "models", "--into", "bundles"),),
 }
 """By pattern of the words what has to be done before."""
-READING = ("", "attach", "completion", "doctor", "env", "gate", "inspect", "link-check", "compile-check", "report")
+READING = (
+    *("", "attach", "completion", "doctor", "env", "gate", "inspect", "link-check", "compile-check", "operators"),
+    "report",
+)
 """Verbs that write nothing into the project."""
 
 

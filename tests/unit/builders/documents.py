@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from harness.core.atlas import Kind, OperatorChange, OperatorChanges
 from harness.core.archive import ArchiveProblem
 from harness.core.diagnosis import BisectAnswer, Bisection
 from harness.core.golden import Packing
@@ -20,6 +21,7 @@ from harness.report.documents.interference import interference_document
 from harness.report.documents.matrix import matrix_document
 from harness.report.documents.migration import migration_document
 from harness.report.documents.cache import cache_document, cleaning_document
+from harness.report.documents.operators import operators_document
 from harness.report.documents.packing import packing_document
 from harness.report.documents.run import run_document
 from harness.report.documents.shadow import shadow_document
@@ -102,6 +104,41 @@ def _checkup() -> Document:
     return checkup_document(replace(sick, checks=checks, environments=HOSTILE_NAMES))
 
 
+def _operators(operator: str = "") -> OperatorChanges:
+    """Return changes of two operators, one of which ends a process."""
+    old, new = "2.1.2", "2.6.0"
+    changes = (
+        OperatorChange(
+            operator="aten::planted",
+            kind=Kind.LOST,
+            features=("empty",),
+            before="answers",
+            after="crashes",
+            old=old,
+            new=new,
+        ),
+        OperatorChange(
+            operator="aten::softshrink",
+            kind=Kind.NAN,
+            features=("NaN",),
+            dtypes=("bfloat16", "float32"),
+            calls=15,
+            tolerances=12.5,
+            when={"lambd": 0.5},
+            call="torch.ops.aten.softshrink.default(torch.tensor([torch.nan, torch.nan]), 0.5)",
+            before="[0, 0]",
+            after="[nan, nan]",
+            old=old,
+            new=new,
+        ),
+    )
+    kept = changes[1:] if operator else changes
+    calls = {change.operator: 80 for change in kept}
+    return OperatorChanges(
+        operator=operator, releases=(old, new), measured="x86-64", calls=calls, changes=kept, old=old, new=new
+    )
+
+
 PLAIN: Mapping[str, Callable[[], Document]] = {
     **{f"run_{name}": _run(made) for name, made in REPORTS.items() if name != "hostile"},
     "run_causes": _run(lambda: of_three_causes(6, 3)),
@@ -123,6 +160,8 @@ PLAIN: Mapping[str, Callable[[], Document]] = {
     "fleet_shard": lambda: shard_document(fleets.shard_done(), again="python -m harness fleet report x"),
     "fleet_more": lambda: shard_document(fleets.shard_done(), again="python -m harness fleet report x", more=True),
     "fleet_kept": lambda: kept_document(fleets.store_status()),
+    "operators": lambda: operators_document(_operators()),
+    "operators_one": lambda: operators_document(_operators("softshrink")),
     "attach": lambda: attach_document(attached.GROUP),
     "attach_idle": lambda: attach_document(attached.ALONE),
     "bisection": _bisection,

@@ -24,7 +24,7 @@ BOUNDED = {**PLAIN, **LARGE}
 EVERY = {**BOUNDED, **HOSTILE}
 COPIED = re.compile(r" *(?:\S+(?: \S+){0,3} +)?\S+")
 COMMANDS = re.compile(
-    r"-m harness |nox -s |^ *(?:evidence|artifact|patched|archive|found|reports|results in|issue) +\S"
+    r"-m harness |nox -s |^ *Python +torch\.ops\.|^ *(?:evidence|artifact|patched|archive|found|reports|results in|issue) +\S"
 )
 ON_PAPER = ("run_since", "run_nothing_tested", "matrix", "migration", "fleet", "golden")
 Made = Callable[[], Document]

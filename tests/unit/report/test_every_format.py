@@ -23,6 +23,7 @@ import junitparser
 import pytest
 
 from harness.cli.parser import parser
+from harness.core.atlas import Kind, OperatorChange, OperatorChanges
 from harness.core.cache import CacheCleaning
 from harness.core.compiling import ApiChange, BrokenApi, CompileCheck, CompiledUnit, CompileOutcome, CompilerError
 from harness.core.fleet import FleetReport
@@ -77,6 +78,7 @@ from harness.report.formats import (
     LINK_CHECK,
     MATRIX,
     MIGRATION,
+    OPERATORS,
     REVIEW,
     SHADOW,
     Formats,
@@ -236,6 +238,35 @@ def link_check() -> LinkCheck:
         outcomes=outcomes,
         others=NAMES,
         notes=binaries[0].notes,
+    )
+
+
+def operator_changes() -> OperatorChanges:
+    """Return changes whose every text is hostile."""
+    changes = tuple(
+        OperatorChange(
+            operator=name,
+            kind=Kind.VALUES,
+            old=name,
+            new=name,
+            features=(name,),
+            dtypes=(name,),
+            tolerances=12.0,
+            when={name: name},
+            call=name,
+            before=name,
+            after=name,
+        )
+        for name in NAMES
+    )
+    return OperatorChanges(
+        old=NAMES[0],
+        new=NAMES[1],
+        operator=NAMES[2],
+        releases=NAMES,
+        measured=NAMES[0],
+        calls=dict.fromkeys(NAMES, 1),
+        changes=changes,
     )
 
 
@@ -472,6 +503,10 @@ FORMATS: dict[tuple[str, str], Format] = {
     ("link-check", "json"): Format(lambda: dump(link_check()), _json_texts, raw=True),
     ("link-check", "markdown"): Format(_shown(LINK_CHECK, "markdown", link_check), _markdown),
     ("link-check", "sarif"): Format(lambda: render_link_sarif(link_check()), _sarif),
+    ("operators", "console"): Format(_shown(OPERATORS, "console", operator_changes), shown=()),
+    ("operators", "html"): Format(_shown(OPERATORS, "html", operator_changes), _page),
+    ("operators", "json"): Format(lambda: dump(operator_changes()), _json_texts, raw=True),
+    ("operators", "markdown"): Format(_shown(OPERATORS, "markdown", operator_changes), _markdown),
     ("compile-check", "console"): Format(_shown(COMPILE_CHECK, "console", compile_check), shown=()),
     ("compile-check", "html"): Format(_shown(COMPILE_CHECK, "html", compile_check), _page),
     ("compile-check", "json"): Format(lambda: dump(compile_check()), _json_texts, raw=True),

@@ -1,0 +1,1 @@
+"""Operators that answer otherwise from one release to another."""
