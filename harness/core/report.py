@@ -211,7 +211,9 @@ class ScenarioSide:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScenarioReport:
-    """One server group brought up in one scenario; ``old`` is None beside golden records, and where its time tells nothing.
+    """One server group brought up in one scenario.
+
+    ``old`` is None beside golden records, and where its time tells nothing.
 
     ``hang_bound`` is the largest probability of a failing initialization that the rounds of the new release do not
     exclude, with 95 % confidence; ``init_ratio`` the time to get ready, new over old, its pairs being rounds of both

@@ -92,7 +92,8 @@ ASK = (
     " server"
 )
 AGAIN = {
-    ProcessState.BUSY: "attach again in a minute: the same outermost frame and the same open request speak for an endless loop",
+    ProcessState.BUSY: "attach again in a minute: the same outermost frame and the same open request speak for an"
+    " endless loop",
     ProcessState.STARVED: "the command below names who has the CPUs, as top -H does; in a container raise its CPU"
     " limit",
     ProcessState.OVERSUBSCRIBED: "fewer intra-op threads (OMP_NUM_THREADS, torch.set_num_threads), or more CPUs",
