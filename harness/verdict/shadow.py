@@ -16,8 +16,8 @@ from harness.core.shadow import Ended, Life, Quantity, Reason, ServerSettings, S
 READY_LIMIT: Final = 1.5
 READY_LEAST_S: Final = 0.25
 MEMORY: Final = QUANTITIES["peak_rss"]
-LEAST_GROWTH: Final = 16 * 1024
-"""Bytes per request: with less, a server of a thousand requests a second still takes a minute for 1 GB."""
+LEAST_GROWTH: Final = 64 * 1024
+"""Bytes per request: in a part of 50 requests the heap of a JVM grows by 1 to 2 MB before it is collected."""
 TIMES_OF_OLD: Final = 2.0
 LEAST_LOST: Final = 0.25
 """Share of the requests in flight: on a busy machine a healthy server loses those that it has not read yet."""

@@ -173,12 +173,15 @@ async def _ask_all(
     step: Callable[[], None],
 ) -> Asked:
     count = last = lacking = 0
+    took: list[float] = []
     ended: Ended | None = None
 
     async def send(request: TrafficRequest) -> bool:
         """Return whether the server can be asked more."""
         nonlocal count, last, lacking, ended
+        began = time.monotonic()
         exchange = await _watched(server, session, request, deadline_s)
+        took.append(time.monotonic() - began)
         answers.append(exchange)
         count, last = count + 1, request.line
         step()
@@ -188,12 +191,11 @@ async def _ask_all(
         ended = Ended.HANG if exchange.failure is Failure.HANG else server.ended()
         return ended is None and lacking < MOST_TIMEOUTS
 
-    began = time.monotonic()
     async with _session(2 * deadline_s + PATIENCE_S) as session:
         for request in requests():
             if not await send(request):
                 return Asked(ended=ended, count=count, last=last)
-        each_s = (time.monotonic() - began) / max(count, 1)
+        each_s = statistics.median(took)  # the first ones may have waited for a model to be loaded
         total = max(count, min(REPEATED, int(REPEATED_S / each_s)))
         marks = [round(total * part / PARTS) for part in range(PARTS + 1)]
         memory = [server.tree.memory()[1]]
