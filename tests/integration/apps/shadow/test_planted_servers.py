@@ -120,7 +120,7 @@ def test_bad_input_is_one_line(project: Project, server: str, requests: str | No
 
 def test_a_gate_without_aiohttp_says_what_to_install(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(EnvironmentUnavailable, match=r"needs aiohttp, .*torchscript-gate\[server\]"):
+    with pytest.raises(EnvironmentUnavailable, match=r"needs aiohttp\b.*torchscript-gate\[server\]"):
         shadow(project, written(project.folder, "healthy"))
 
 
