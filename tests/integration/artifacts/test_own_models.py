@@ -118,7 +118,7 @@ def test_what_was_saved_again_is_asked_in_another_run_what_it_was_asked_in_this_
     back = compat(tmp_path, *sides, *files)
     for name in ("guessed", "codec"):
         assert back.row(name).status is Status.PASS, back.out
-        assert not back.kinds(name)  # its inputs are not guessed anew
+        assert not back.kinds(name) - {"untested_method"}  # its inputs are not guessed anew
         assert input_sets(back, name) == input_sets(run, name)
 
 
