@@ -20,6 +20,7 @@ from tests.programs import stub
 if not os.environ.get(ROOT_VARIABLE):  # as in noxfile.py
     os.environ[ROOT_VARIABLE] = str(stub.PROJECT / ".nox" / "environments")
 os.environ[SIZE_VARIABLE] = "0"
+os.environ.pop("CI", None)  # commands are printed as for a checkout there, and a line of progress waits longer
 
 LONG = (
     "integration/checks/startup/test_initialization.py",

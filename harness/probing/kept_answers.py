@@ -92,11 +92,11 @@ class KeptAnswers:
             codec.write_atomically(folder / probe_files.EARLIER, known.run.encode())
             for name, sha256 in known.files.items():
                 if name not in FILES:
-                    raise RunDirError(f"{place} holds a foreign {name}")
+                    raise RunDirError(f"{place} holds a foreign {name}", "it is removed")
                 (folder / name).parent.mkdir(exist_ok=True)
                 content = (place / name).read_bytes()
                 if hashlib.sha256(content).hexdigest() != sha256:
-                    raise RunDirError(f"{place / name} is damaged")
+                    raise RunDirError(f"{place / name} is damaged", "it is removed")
                 (folder / name).write_bytes(content)
             result = codec.read_json(folder / probe_files.RESULT, ProbeResult, read=probe_files.read_result)
         except (OSError, RunDirError):  # none, removed by another run meanwhile, or damaged: it is asked

@@ -35,9 +35,10 @@ def cost_in_short(report: RunReport) -> str:
     if report.judgement.of_cell:
         return ""
     mean, timed = mean_of_timed(report)
-    calls = f"a call {mean.words}, mean of {counted(timed, 'timed model')}" if mean is not None else "not timed"
     fixes = {cause.remedy.name: cause.remedy for cause in report.causes if cause.status in BLOCKING and cause.remedy}
     prices = [f"{name} {_price(fix)}" for name, fix in fixes.items()]
+    as_is = " before any fix" if prices else ""
+    calls = f"a call {mean.words}, mean of {counted(timed, 'timed model')}{as_is}" if mean is not None else "not timed"
     return "; ".join([calls, *prices[:NAMED], MACHINES])
 
 
