@@ -38,7 +38,9 @@ def test_the_mean_is_of_all_timed_models_with_its_interval() -> None:
 
 def test_the_cost_has_the_price_of_each_fix() -> None:
     words = cost_in_short(blocked())
-    assert words.startswith("a call +4.1 % [+2.6, +5.5], mean of 3 timed models before any fix; softmax_by_parts +0.4 % [-0.8, +1.6]")
+    assert words.startswith(
+        "a call +4.1 % [+2.6, +5.5], mean of 3 timed models before any fix; softmax_by_parts +0.4 % [-0.8, +1.6]"
+    )
     assert words.endswith("; machines: not known without your traffic")
     assert cost_in_short(timed(None)).startswith("not timed; ")
 
