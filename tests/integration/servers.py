@@ -95,7 +95,6 @@ def decided(facts: Judged, planted_defects: Sequence[PlantedDefectResult], effec
         explained=(),
         unexplained=(),
         rollback_probes={},
-        predictions={},
         static_notes=(),
         planted_defects=tuple(planted_defects),
         rollback=None,
