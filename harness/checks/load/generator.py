@@ -32,6 +32,8 @@ from harness.core.traffic import TrafficRequest
 UNANSWERED = float("inf")
 MOST_BYTES = 256 * 2**20
 """Of requests that are kept ready to be sent; those that come after them in the file are not sent."""
+TIMER_S = 1e-3
+"""What the loop's timers are rounded to: for the rest it asks the clock again and again."""
 MOST_OUTSTANDING = 2000
 """Requests without an answer at which an order ends: what arrives after them would tell nothing new."""
 
@@ -167,8 +169,10 @@ class _Block:
 
     async def _open_loop(self, began: float) -> None:
         for offset in self.order.at:
-            if (early := began + offset - time.perf_counter()) > 0:
-                await asyncio.sleep(early)
+            if (early := began + offset - time.perf_counter()) > TIMER_S:
+                await asyncio.sleep(early - TIMER_S)
+            while time.perf_counter() < began + offset:  # noqa: ASYNC110 -- only the clock ends it
+                await asyncio.sleep(0)
             if self.out >= MOST_OUTSTANDING:
                 return
             self._send(began + offset)
