@@ -50,15 +50,14 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    from importlib.util import find_spec
+    from harness.machine.packages import require
 
-    if find_spec("uvloop") is None or find_spec("httptools") is None:
-        raise ConfigError("record needs httptools and uvloop", 'pip install "torchscript-gate[server]"')
-    from harness.apps.record.record import Wish, record
+    require("record", ("httptools", "uvloop"), "server")
+    from harness.apps.record.record import RecordingPlan, record
     from harness.core.text import counted
     from harness.report.words.phrases import size
 
-    wish = Wish(
+    plan = RecordingPlan(
         listen=_address(parsed.listen),
         to=_server(parsed.to),
         file=Path(parsed.out),
@@ -67,7 +66,7 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
         redacted=frozenset(parsed.redact),
         protocol=parsed.protocol,
     )
-    recording = record(project, wish)
+    recording = record(project, plan)
     written = f"{counted(recording.written, 'request')} of {recording.passed:,}, {size(recording.size_bytes)}"
     lines = [f"{recording.file}: {written}"]
     lines += [f"not written: {count:,} ({why})" for why, count in sorted(recording.lost.items())]

@@ -44,7 +44,7 @@ class Recording:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
+class RecordingPlan:
     """What is to be recorded.
 
     Attributes:
@@ -63,35 +63,35 @@ class Wish:
     protocol: str
 
 
-def record(project: Project, wish: Wish) -> Recording:
+def record(project: Project, plan: RecordingPlan) -> Recording:
     """Pass requests on, and write them, until SIGINT or SIGTERM.
 
     Raises ``ConfigError``: the address cannot be listened on, or the file is there already; ``RunDirError``: the disk
     is full, or the file cannot be written.
     """
     header = TrafficHeader(
-        protocol=wish.protocol,
-        source=f"http://{wish.to[0]}:{wish.to[1]}",
+        protocol=plan.protocol,
+        source=f"http://{plan.to[0]}:{plan.to[1]}",
         started=utc_now().isoformat(timespec="seconds"),
-        sampled=wish.share,
-        redacted=tuple(sorted(wish.redacted)),
+        sampled=plan.share,
+        redacted=tuple(sorted(plan.redacted)),
     )
-    with TrafficWriter(wish.file, header) as writer:
-        recorder = Recorder(writer, wish.file, wish.redacted, wish.most_bytes)
+    with TrafficWriter(plan.file, header) as writer:
+        recorder = Recorder(writer, plan.file, plan.redacted, plan.most_bytes)
         drawn = random.Random()
-        tee = Tee(*wish.to, wanted=lambda: drawn.random() < wish.share, keep=recorder.keep)
+        tee = Tee(*plan.to, wanted=lambda: drawn.random() < plan.share, keep=recorder.keep)
         try:
-            uvloop.run(_serve(project, wish, tee, recorder))
+            uvloop.run(_serve(project, plan, tee, recorder))
         except OSError as error:
-            wish.file.unlink()
-            where = f"{wish.listen[0]}:{wish.listen[1]}"
+            plan.file.unlink()
+            where = f"{plan.listen[0]}:{plan.listen[1]}"
             raise ConfigError(f"--listen {where}: {error.strerror or error}", "name another port, or address") from None
         finally:
             recorder.close()
         if recorder.error is not None:
             raise recorder.error
         return Recording(
-            file=str(wish.file),
+            file=str(plan.file),
             to=header.source,
             passed=tee.passed,
             written=recorder.written,
@@ -101,14 +101,14 @@ def record(project: Project, wish: Wish) -> Recording:
         )
 
 
-async def _serve(project: Project, wish: Wish, tee: Tee, recorder: "Recorder") -> None:
+async def _serve(project: Project, plan: RecordingPlan, tee: Tee, recorder: "Recorder") -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, ended.set)
-    server = await tee.listen(*wish.listen)
+    server = await tee.listen(*plan.listen)
     project.progress.stage(
-        f"record what {wish.listen[0]}:{wish.listen[1]} gets for {wish.to[0]}:{wish.to[1]}; Ctrl-C ends it"
+        f"record what {plan.listen[0]}:{plan.listen[1]} gets for {plan.to[0]}:{plan.to[1]}; Ctrl-C ends it"
     )
     try:
         while not ended.is_set():

@@ -1,10 +1,8 @@
 """Runs a team's server in both releases, life by life in turns, and puts together what it did."""
 
 import contextlib
-import importlib.util
 import itertools
 import os
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -23,10 +21,12 @@ from harness.checks.shadow.server import Prepared, build
 from harness.config.command_words import ENV, from_anywhere, words_of
 from harness.core.environment import Environment
 from harness.core.errors import ConfigError, EnvironmentUnavailable
-from harness.core.shadow import NEW, OLD, Compared, Life, Looked, ServerSettings, Shadow, ShadowSide
+from harness.core.measurement import NEW, OLD
+from harness.core.shadow import Compared, Life, Looked, ServerSettings, Shadow, ShadowSide
 from harness.core.traffic import TrafficRequest
 from harness.machine import clock, processes
 from harness.machine.files import emptied
+from harness.machine.packages import require
 from harness.probing.provision import build_environments
 from harness.project import Project, shown_path
 from harness.report.formats import SHADOW, Shown
@@ -39,7 +39,6 @@ SUBFOLDER: Final = "shadow"
 REQUESTS: Final = "requests.jsonl"
 WINDOW_S: Final = 1.0
 CLIENT: Final = ("aiohttp", "httptools", "uvloop")
-NEEDED: Final = "pip install 'torchscript-gate[server]'"
 LIVES: Final = 2
 FIND_TORCH: Final = "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
 
@@ -62,7 +61,7 @@ def shadow(project: Project, server: Path, *, requests: Path | None = None, most
             f"{server}: neither command nor environment has {{port}}", "say where the server takes its port"
         )
     chosen = _chosen(requests, most, settings)
-    _require_client()
+    require("shadow", CLIENT, "server")
     specs = dict(zip((OLD, NEW), project.sides(), strict=True))
     same = (specs[OLD].release, specs[OLD].interpreter) == (specs[NEW].release, specs[NEW].interpreter)
     with RunDir.shared(project.reports / SUBFOLDER) as store:
@@ -109,13 +108,6 @@ def shadow(project: Project, server: Path, *, requests: Path | None = None, most
     return result
 
 
-def _require_client() -> None:
-    lacking = [name for name in CLIENT if importlib.util.find_spec(name) is None]
-    if lacking:
-        what = f"shadow needs {' and '.join(lacking)}, which {sys.executable} does not have"
-        raise EnvironmentUnavailable(what, NEEDED)
-
-
 def _again(project: Project, server: Path, requests: Path | None, most: int) -> str:
     named = [(f"--{side}", str(project.overrides[side])) for side in (OLD, NEW) if side in project.overrides]
     named += [(ENV, from_anywhere(ENV, each, str(Path.cwd()))) for each in project.environments]
@@ -137,6 +129,11 @@ def _chosen(requests: Path | None, most: int, settings: ServerSettings) -> Sampl
     chosen = sample(read_traffic(requests), most)
     if not chosen.of:
         raise ConfigError(f"{requests} has no request", "record some, or write one by hand: docs/formats/requests.md")
+    if settings.load is not None and settings.load.recorded and len({each.at for each in read_traffic(requests)}) == 1:
+        raise ConfigError(
+            f"{requests}: all requests arrived at one moment, and {settings.file}.load.arrivals is recorded",
+            'record some, or write arrivals = "random"',
+        )
     return chosen
 
 

@@ -107,6 +107,11 @@ def test_a_server_that_exits_at_once_is_red_with_its_last_lines(run: Run) -> Non
         ('command = "serve {port}"', FIRST, r"protocol v2, and .*server.toml has http"),
         ('command = "serve {port}"\nprotocol = "v2"', FIRST, "requests.jsonl has no request"),
         ('command = "serve {port}"\nprotocol = "v2"', FIRST + "{}\n", "requests.jsonl:2.path: missing"),
+        (
+            'command = "serve {port}"\nprotocol = "v2"\nload = { arrivals = "recorded" }',
+            FIRST + 2 * '{"path": "/a"}\n',
+            "requests.jsonl: all requests arrived at one moment",
+        ),
     ],
 )
 def test_bad_input_is_one_line(project: Project, server: str, requests: str | None, words: str) -> None:
