@@ -21,13 +21,15 @@ import numpy as np
 from harness.artifacts.traffic import TrafficWriter
 from harness.checks.load import tail
 from harness.checks.load.generator import Order
-from harness.checks.load.measure import Generator, Load, Round, Servers, measurement
+from harness.checks.load.measure import Generator, Load, Servers
 from harness.core.load import LoadMeasurement, LoadPlan, LoadQuantity, LoadRow
 from harness.core.measurement import CONTROL, NEW, OLD
 from harness.core.outcome import Status
+from harness.machine.progress import Progress
 from harness.core.traffic import TrafficHeader, TrafficRequest
 from harness.verdict.load import load_rows, suspects
 from tests.programs import load_server
+from tests.programs.planting import free_port
 
 TIMES, PRIORITY = 20, -19
 ENOUGH = 18 / 20
@@ -73,21 +75,12 @@ def _range(items: list[LoadQuantity]) -> str:
 def _run(kind: str) -> tuple[LoadMeasurement, tuple[LoadRow, ...], float, float]:
     begin = time.monotonic()
 
-    @contextmanager
-    def running(_: str) -> Iterator[None]:
-        yield
-
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "requests.jsonl")
         with TrafficWriter(file, TrafficHeader()) as writer:
             writer.write(TrafficRequest(path="/", body=b"x" * 1000))
         with _first(), Generator(file, Path(folder)) as generator:
-            load = Load(PLAN, file, generator, running)
-            rounds: list[Round] = [load.round(number, _servers(kind)) for number in range(PLAN.rounds)]
-            measured = measurement(PLAN, load.rate or 0.0, rounds, 0)
-            if suspects(measured):
-                rounds += [load.round(number, _servers(kind)) for number in range(PLAN.rounds, 2 * PLAN.rounds)]
-                measured = measurement(PLAN, load.rate or 0.0, rounds, PLAN.rounds)
+            measured = Load(PLAN, file, generator, Progress(enabled=False)).measure(_servers(kind), suspects)
             seconds = time.monotonic() - begin
             closed = _closed_loop(generator, kind, seconds / 4)
     return measured, load_rows(measured), closed, seconds
@@ -121,9 +114,7 @@ def _servers(kind: str) -> Servers:
         with contextlib.ExitStack() as opened:
             ports = {}
             for arm in (OLD, CONTROL, NEW):
-                with socket.socket() as free:
-                    free.bind(("127.0.0.1", 0))
-                    ports[arm] = free.getsockname()[1]
+                ports[arm] = free_port()
                 words = (sys.executable, load_server.__file__, str(ports[arm]), kind if arm == NEW else "same")
                 process = opened.enter_context(subprocess.Popen(words))
                 opened.callback(process.kill)

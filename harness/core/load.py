@@ -129,8 +129,8 @@ class LoadMeasurement:
 
     Attributes:
         rate: requests a second of the comparison. ``rounds``: fresh servers of each side, those that confirm included.
-        late_p99_s: by how much the generator itself was late in the worst block: it cannot make the rate where that is
-            long.
+        late_p99_s: by how much the generator itself was late, in the median block: it cannot make the rate where that
+            is long.
     """
 
     plan: LoadPlan

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 # The processes of a round. The control is a second one of the old release: same against same.
@@ -96,6 +96,12 @@ class RatioEstimate:
     high: float
     pairs: int
     detectable: float
+
+    @property
+    def inverse(self) -> "RatioEstimate":
+        """The ratio the other way round: of rates where it is of times."""
+        low, high = (1 / bound if bound > 0 else math.inf for bound in (self.high, self.low))
+        return replace(self, ratio=1 / self.ratio, low=low, high=high)
 
     @property
     def centre(self) -> str:

@@ -3,12 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
 
 from harness.core.load import LoadFailure, LoadMeasurement, LoadPlan, LoadRow
-
-OLD: Final = "old"
-NEW: Final = "new"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,9 +1,9 @@
 """Whether a server of the new release answers more slowly under load, or holds fewer requests; pure."""
 
-import math
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from harness.checks.startup.rates import more_often
 from harness.core.load import LOAD_LIMITS, LoadFailure, LoadKind, LoadMeasurement, LoadPlan, LoadQuantity, LoadRow
 from harness.core.measurement import CONTROL, NEW, OLD, RatioEstimate
 from harness.core.outcome import Status
@@ -94,7 +94,7 @@ def failed_status(measurement: LoadMeasurement) -> Status:
     old, new = unanswered(measurement)
     if not new[0]:
         return Status.PASS
-    return Status.FAIL if _fisher(*new, *old) < FAILED_LEVEL else Status.INCONCLUSIVE
+    return Status.FAIL if more_often(*new, *old, FAILED_LEVEL) else Status.INCONCLUSIVE
 
 
 def unanswered(measurement: LoadMeasurement) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -105,10 +105,3 @@ def unanswered(measurement: LoadMeasurement) -> tuple[tuple[int, int], tuple[int
         return sum(one.failed + one.unsent > 0 for one in blocks), len(blocks)
 
     return of((OLD, CONTROL)), of((NEW,))
-
-
-def _fisher(hits: int, of: int, others: int, of_others: int) -> float:
-    """Return the chance that at least ``hits`` of ``of`` fail where both groups fail alike (Fisher's exact test)."""
-    total, failures = of + of_others, hits + others
-    ways = math.comb(total, failures)
-    return sum(math.comb(of, k) * math.comb(of_others, failures - k) for k in range(hits, min(of, failures) + 1)) / ways

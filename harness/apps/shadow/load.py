@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from harness.checks.load.measure import Generator, Load, measurement
+from harness.checks.load.measure import Generator, Load
 from harness.checks.shadow.life import Shadowing
 from harness.checks.shadow.server import Prepared, running
 from harness.core.load import LoadFailure, LoadMeasurement
@@ -52,23 +52,8 @@ def put_under_load(
                     raise NotReady(arm, life)
             yield {arm: server.port for arm, server in started.items()}
 
-    with contextlib.ExitStack() as opened:
-        generator = opened.enter_context(Generator(requests, sides[NEW].folder))
-        load = Load(plan, requests, generator, run.progress.running)
+    with Generator(requests, sides[NEW].folder) as generator:
         try:
-            run.progress.stage("load", plan.rounds)
-            rounds = []
-            for number in range(plan.rounds):
-                rounds.append(load.round(number, servers))
-                run.progress.step("load")
-            first = measurement(plan, load.rate or 0.0, rounds, 0)
-            suspected = suspects(first)
-            if not suspected:
-                return first, None
-            run.progress.stage("load, confirmed by fresh servers", plan.rounds)
-            for number in range(plan.rounds, 2 * plan.rounds):
-                rounds.append(load.round(number, servers, sweeps="within_slo" in suspected))
-                run.progress.step("load")
-            return measurement(plan, load.rate or 0.0, rounds, plan.rounds), None
+            return Load(plan, requests, generator, run.progress).measure(servers, suspects), None
         except NotReady as error:
             return None, LoadFailure(arm=error.arm, ended=(error.life.ended or Ended.ITSELF).value, log=error.life.log)

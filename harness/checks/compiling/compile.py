@@ -19,7 +19,7 @@ LIMIT_S = 900.0
 # Errors name the first places of each API; a header that is gone stops the unit.
 STOPS = "fatal error: "
 # Folders of a LibTorch's headers, and what tells that they are: a copy in the sources of a server may lack any other.
-_OF_LIBTORCH = frozenset({"torch", "ATen", "c10", "caffe2"})
+FOLDERS = frozenset({"torch", "ATen", "c10", "caffe2"})
 MARKS = ("c10/macros/Macros.h", "torch/version.h", "torch/csrc/api/include/torch/version.h")
 
 
@@ -147,7 +147,7 @@ def _files(names: Path, unit: Unit) -> list[Path] | None:
 def _other_libtorch(files: Sequence[Path]) -> str:
     """Return the include folder of a LibTorch that one of ``files`` lies in; empty where none does."""
     for file in files:
-        if _OF_LIBTORCH.intersection(file.parts):
+        if FOLDERS.intersection(file.parts):
             for folder in file.parents:
                 if any((folder / header).is_file() for header in MARKS):
                     return str(folder)

@@ -5,7 +5,7 @@ import random
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -21,17 +21,20 @@ from harness.checks.load.generator import Order, Sent
 from harness.core.load import CurvePoint, LoadBlock, LoadKind, LoadMeasurement, LoadPlan, LoadQuantity
 from harness.core.measurement import CONTROL, NEW, OLD
 from harness.machine.processes import reap, start
+from harness.machine.progress import Progress
 
 SWEPT = (0.25, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1)
 """Rates of the curve, as shares of what the old release cannot exceed."""
 WARM_UP_S = 1.0
 SLO_SHARE = 0.99
+STRIDE = 7919
+"""Requests of the file from one block's first to the next one's; a prime, so that blocks meet all of a file."""
 ARMS = (OLD, CONTROL, NEW)
 
-Running = Callable[[str], AbstractContextManager[object]]
-"""Shows what is being done while the context lasts."""
 Servers = Callable[[int], AbstractContextManager[Mapping[str, int]]]
 """Starts the servers of a round: arm -> port while the context lasts."""
+Suspects = Callable[[LoadMeasurement], Collection[str]]
+"""Returns the names of quantities that seem worse."""
 
 
 class GeneratorFailure(Exception):
@@ -91,12 +94,35 @@ class Round:
 class Load:
     """Puts the servers of one round after another under load."""
 
-    def __init__(self, plan: LoadPlan, requests: Path, generator: Generator, running: Running) -> None:
+    def __init__(self, plan: LoadPlan, requests: Path, generator: Generator, progress: Progress) -> None:
         self._plan = plan
         self._generator = generator
-        self._running = running
+        self._progress = progress
         self._recorded = sorted(request.at for request in read_traffic(requests)) if plan.recorded else []
         self.rate = plan.rate
+        self._swept: tuple[float, ...] = ()
+
+    def measure(self, servers: Servers, suspects: Suspects) -> LoadMeasurement:
+        """Return what the rounds of the plan show; what seems worse in them, after as many that only confirm it.
+
+        Raises what ``servers`` raises, and ``GeneratorFailure``.
+        """
+        plan = self._plan
+        rounds: list[Round] = []
+
+        def add(stage: str, *, sweeps: bool = True) -> None:
+            self._progress.stage(stage, plan.rounds)
+            for _ in range(plan.rounds):
+                rounds.append(self.round(len(rounds), servers, sweeps=sweeps))
+                self._progress.step("load")
+
+        add("load")
+        first = measurement(plan, self.rate or 0.0, rounds, 0)
+        suspected = suspects(first)
+        if not suspected:
+            return first
+        add("load, confirmed by fresh servers", sweeps="within_slo" in suspected)
+        return measurement(plan, self.rate or 0.0, rounds, plan.rounds)
 
     def round(self, number: int, servers: Servers, *, sweeps: bool = True) -> Round:
         """Start fresh servers and return what they did; ``sweeps``: whether at several rates, where a limit is set.
@@ -110,7 +136,7 @@ class Load:
         swept: dict[str, dict[float, tail.Times]] = {arm: {} for arm in ARMS}
 
         def block(arm: str, kind: LoadKind, rate: float, seed: int, seconds: float = plan.seconds) -> tail.Times:
-            with self._running(
+            with self._progress.running(
                 f"round {number + 1}, {arm}: {f'{rate:.0f} requests a second' if rate else 'as many as it answers'}"
             ):
                 measured, times = self._block(ports[arm], arm, kind, rate, number, seed, seconds)
@@ -125,11 +151,11 @@ class Load:
             ceilings = {one.arm: one.answered / one.wall_s for one in blocks if one.kind is LoadKind.CEILING}
             if self.rate is None:
                 self.rate = max(ceilings[OLD] / 2, 1.0)
-            self.swept = self.swept or tuple(round(ceilings[OLD] * share, 1) for share in SWEPT if plan.slo_s)
+            self._swept = self._swept or tuple(round(ceilings[OLD] * share, 1) for share in SWEPT if plan.slo_s)
             for turn in range(plan.turns):
                 for arm in _shuffled(drawn):
                     steady[arm].append(block(arm, LoadKind.STEADY, self.rate, number * plan.turns + turn))
-            for rate in drawn.sample(self.swept, len(self.swept)) if sweeps else ():
+            for rate in drawn.sample(self._swept, len(self._swept)) if sweeps else ():
                 for arm in _shuffled(drawn):
                     swept[arm][rate] = block(arm, LoadKind.SWEEP, rate, number)
         return Round(
@@ -138,8 +164,6 @@ class Load:
             ceilings=ceilings,
             swept=swept,
         )
-
-    swept: tuple[float, ...] = ()
 
     def _block(  # noqa: PLR0917 -- called in one place
         self, port: int, arm: str, kind: LoadKind, rate: float, number: int, seed: int, seconds: float
@@ -152,7 +176,7 @@ class Load:
         order = Order(
             port=port,
             at=tuple(at),
-            first=seed * 7919,
+            first=seed * STRIDE,
             connections=self._plan.connections,
             seconds=0.0 if rate else seconds,
             patience_s=self._plan.patience_s,
@@ -190,7 +214,7 @@ def measurement(plan: LoadPlan, rate: float, rounds: Sequence[Round], confirming
 def _quantities(plan: LoadPlan, rounds: Sequence[Round]) -> Iterator[LoadQuantity]:
     new, control, first = ([item.steady[arm] for item in rounds] for arm in (NEW, CONTROL, OLD))
     old = [np.concatenate(pair) for pair in zip(first, control, strict=True)]
-    for share in tail.told(new):
+    for share in tail.resolved(new):
         yield LoadQuantity(
             name=f"p{100 * share:g}",
             old=tail.quantile(old, share),

@@ -31,7 +31,7 @@ Statistic = Callable[[Iterable[int]], float]
 LARGEST_LOG = 700.0
 
 
-def told(rounds: Sequence[Times]) -> tuple[float, ...]:
+def resolved(rounds: Sequence[Times]) -> tuple[float, ...]:
     """Return those of ``QUANTILES`` that a side's requests suffice for."""
     requests = sum(len(times) for times in rounds)
     return tuple(share for share in QUANTILES if requests * (1 - share) >= BEYOND or share == QUANTILES[0])

@@ -1,9 +1,7 @@
 """What ``bisect`` and ``mitigate`` found as documents: culprits with places, mitigations with costs, rewrites."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import PurePath
 
 from harness.core.diagnosis import (
@@ -339,7 +337,4 @@ def _change(name: str, ratio: RatioEstimate | None) -> str:
     """Return a cost with its interval."""
     if ratio is None:
         return "-"
-    if name != "request":
-        return ratio.words
-    low, high = (1 / bound if bound > 0 else math.inf for bound in (ratio.high, ratio.low))
-    return replace(ratio, ratio=1 / ratio.ratio, low=low, high=high).words
+    return (ratio.inverse if name == "request" else ratio).words

@@ -4,16 +4,15 @@ import math
 from collections.abc import Iterator
 
 from harness.core.load import LoadMeasurement, LoadQuantity, LoadRow
-from harness.core.measurement import RatioEstimate, limit_words, signed_percent
+from harness.core.measurement import limit_words, signed_percent
 from harness.core.outcome import Status
 from harness.core.shadow import Shadow
 from harness.core.text import amount, counted
-from harness.report.charts.load_chart import TONES as TONES_OF_ARMS
-from harness.report.charts.load_chart import load_chart
-from harness.report.document import BAD, DETAIL, GOOD, MORE, OPEN, Cell, Charts, Fact, Figure, Part, Row, Table, facts
+from harness.report.charts.load_chart import TONES, load_chart
+from harness.report.document import DETAIL, MORE, OPEN, Cell, Charts, Fact, Figure, Part, Row, Table, facts
+from harness.report.documents.causes import tone
 from harness.verdict.load import FAILED, RATES, made_the_rate, unanswered
 
-TONES = {Status.PASS: GOOD, Status.FAIL: BAD, Status.INCONCLUSIVE: OPEN}
 TITLE = "Under load"
 NAMES = {
     "ceiling": "most answers",
@@ -50,7 +49,7 @@ def _row(row: LoadRow, quantity: LoadQuantity | None, load: LoadMeasurement) -> 
         cells = (f"{old[0]} of {old[1]}", f"{new[0]} of {new[1]}", "")
     else:
         cells = (_value(quantity, quantity.old), _value(quantity, quantity.new), _change(quantity))
-    return Row(cells=(NAMES.get(row.name, row.name), *cells, Cell(_word(row, quantity, load), tone=TONES[row.status])))
+    return Row(cells=(NAMES.get(row.name, row.name), *cells, Cell(_word(row, quantity, load), tone=tone(row.status))))
 
 
 def _value(quantity: LoadQuantity, value: float) -> str:
@@ -63,13 +62,7 @@ def _change(quantity: LoadQuantity) -> str:
     """Return new against old with its interval; a ratio is of worse over better, so rates are turned around."""
     if quantity.ratio is None:
         return "not comparable"
-    return turned(quantity.ratio).words if quantity.name in RATES else quantity.ratio.words
-
-
-def turned(ratio: RatioEstimate) -> RatioEstimate:
-    """Return the ratio the other way round."""
-    low, high = 1 / ratio.high, 1 / ratio.low if ratio.low else math.inf
-    return RatioEstimate(ratio=1 / ratio.ratio, low=low, high=high, pairs=ratio.pairs, detectable=ratio.detectable)
+    return (quantity.ratio.inverse if quantity.name in RATES else quantity.ratio).words
 
 
 def _word(row: LoadRow, quantity: LoadQuantity | None, load: LoadMeasurement) -> str:
@@ -122,5 +115,5 @@ def _figure(load: LoadMeasurement, svg: str) -> Figure:
         title="99th percentile over rate",
         svg=svg,
         note=note,
-        legend=tuple((TONES_OF_ARMS[arm], arm) for arm in TONES_OF_ARMS),
+        legend=tuple((colour, arm) for arm, colour in TONES.items()),
     )

@@ -31,7 +31,7 @@ from harness.report.excess import ModelExcess
 from harness.report.text.table import TableRow, timed_of
 from harness.report.words.phrases import NOT_MEASURED, beyond_words, scenario_words, shorten, size
 from harness.report.words.quantities import COLUMNS, QuantityRow
-from harness.report.words.red_cells import RedCell, told_cell
+from harness.report.words.red_cells import RedCell, described_cell
 from harness.verdict.commands import anyway_command, is_red
 from harness.verdict.counting import cell_word
 from harness.verdict.mitigation import provenance_words
@@ -119,7 +119,7 @@ def _stages(report: RunReport, row: TableRow, red: Mapping[str, RedCell], detail
         if cell.cell in red:
             yield cell_part(report, cell, red[cell.cell])
         elif cell not in plain:
-            yield cell_part(report, cell, told_cell(report, row, cell), details)
+            yield cell_part(report, cell, described_cell(report, row, cell), details)
     if plain:
         yield Part(
             title=", ".join(scenario_words(cell.scenario) for cell in plain),

@@ -24,7 +24,6 @@ from harness.report.document import (
     MORE,
     OPEN,
     PLAIN,
-    QUIET,
     Cell,
     Document,
     Fact,
@@ -36,10 +35,10 @@ from harness.report.document import (
     facts,
     placed,
 )
+from harness.report.documents.causes import tone
 from harness.report.documents.load import load_parts
 from harness.verdict.shadow import lost
 
-TONES = {Status.PASS: GOOD, Status.FAIL: BAD, Status.INCONCLUSIVE: OPEN, Status.UNSUPPORTED: QUIET}
 DECISION_TONES = {Decision.UPGRADE_OK: GOOD, Decision.BLOCKED: BAD}
 MOST_DIFFERENCES = 12
 MOST_FRAMES = 6
@@ -125,12 +124,12 @@ def _row(row: ShadowRow, shadow: Shadow) -> Row:
     word = WORDS[row.reason]
     if row.status == Status.PASS and row.reason is Reason.OLD_FAILS:
         word = "no worse"
-    tone = OPEN if row.named else TONES[Status(row.status)]
+    colour = OPEN if row.named else tone(Status(row.status))
     return Row(
         cells=(
             row.quantity.value,
             *(_value(row.quantity, side) for side in _sides(shadow)),
-            Cell(word, tone=tone),
+            Cell(word, tone=colour),
         )
     )
 
@@ -211,7 +210,7 @@ def _cause(row: ShadowRow, shadow: Shadow) -> Part:
     return Part(
         title=f"{row.quantity.value}: {WORDS[row.reason]}",
         word=row.status,
-        tone=TONES[Status(row.status)],
+        tone=tone(Status(row.status)),
         blocks=(
             *facts([("what", _what(row, shadow, side, life)), ("cure", _cure(row, shadow, life))]),
             *(_looked(life) if life is not None and of_process else ()),

@@ -65,7 +65,7 @@ def red_cells(report: RunReport, *, directory: str = "") -> tuple[RedCell, ...]:
     return tuple(found)
 
 
-def told_cell(report: RunReport, row: TableRow, cell: CellVerdict) -> RedCell:
+def described_cell(report: RunReport, row: TableRow, cell: CellVerdict) -> RedCell:
     """Return a cell that is not red in the same words."""
     return _red_cell(report, row, cell, reason="", directory=run_directory(report, ""))
 

@@ -11,14 +11,9 @@ from pathlib import Path
 
 from harness.environments.builder import ROOT_VARIABLE, default_environment_root
 from tests.integration.gate import PROJECT
+from tests.programs.planting import free_port
 
 READY_S, GONE_S = 60.0, 30.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def processes_of(folder: Path) -> dict[int, str]:

@@ -24,7 +24,7 @@ from harness.apps.fleet.stores.sources import RemoteStore
 from harness.project import Project
 from harness.store import codec
 from harness.machine.progress import Progress
-from tests.integration.apps.fleet.clusters import free_port
+from tests.programs.planting import free_port
 from tests.integration.apps.fleet.test_fleet import fleet_of, options, statuses, with_few_planted_defects, write_store
 
 s3fs: Any = pytest.importorskip("s3fs", reason="nox -s full installs it, with moto")

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.apps.fleet.clusters import Cluster, free_port
+from tests.integration.apps.fleet.clusters import Cluster
+from tests.programs.planting import free_port
 from tests.integration.apps.fleet.test_fleet import answered, planned_by_command, write_store
 from tests.integration.gate import PROJECT, harness
 

@@ -14,13 +14,11 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("uvloop")
-pytest.importorskip("httptools")
-
 from harness.apps.record.record import without
 from harness.artifacts.traffic import read_header, read_traffic
 from harness.core.traffic import TrafficRequest
 from tests.integration.gate import PROJECT
+from tests.programs.planting import free_port
 
 BIG = b"x" * 3_000_000
 
@@ -52,9 +50,7 @@ def recording(tmp_path: Path, *options: str) -> Iterator[tuple[int, "subprocess.
     """The recorder in a process of its own before a server of ours, on the port that it listens on."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Echo)
     threading.Thread(target=server.serve_forever, daemon=True, kwargs={"poll_interval": 0.05}).start()
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+    port = free_port()
     to = f"http://127.0.0.1:{server.server_address[1]}"
     command = (
         sys.executable,

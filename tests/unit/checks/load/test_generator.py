@@ -11,9 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("uvloop")
-pytest.importorskip("httptools")
-
 from harness.artifacts.traffic import TrafficWriter
 from harness.checks.load.arrivals import poisson
 from harness.checks.load.generator import Order

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from harness.checks.load.measure import within
-from harness.checks.load.tail import Times, jackknife, quantile, ratio, told
+from harness.checks.load.tail import Times, jackknife, quantile, ratio, resolved
 
 Side = list[Times]
 DRAWS = 200
@@ -32,9 +32,9 @@ def test_a_quantile_counts_what_had_no_answer() -> None:
 
 
 def test_quantiles_are_told_that_enough_requests_lie_beyond() -> None:
-    assert told([np.ones(100)]) == (0.5,)
-    assert told([np.ones(1000), np.ones(1000)]) == (0.5, 0.9, 0.99)
-    assert told([np.ones(20_000)]) == (0.5, 0.9, 0.99, 0.999)
+    assert resolved([np.ones(100)]) == (0.5,)
+    assert resolved([np.ones(1000), np.ones(1000)]) == (0.5, 0.9, 0.99)
+    assert resolved([np.ones(20_000)]) == (0.5, 0.9, 0.99, 0.999)
 
 
 def test_the_interval_holds_the_true_ratio_as_often_as_it_says() -> None:
